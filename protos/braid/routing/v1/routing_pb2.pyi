@@ -1,0 +1,206 @@
+import datetime
+
+from braid.inference.v1 import inference_pb2 as _inference_pb2
+from braid.worker.v1 import worker_pb2 as _worker_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Policy(_message.Message):
+    __slots__ = ("rules", "default")
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedCompositeFieldContainer[Rule]
+    default: Route
+    def __init__(self, rules: _Optional[_Iterable[_Union[Rule, _Mapping]]] = ..., default: _Optional[_Union[Route, _Mapping]] = ...) -> None: ...
+
+class Rule(_message.Message):
+    __slots__ = ("name", "match", "route")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MATCH_FIELD_NUMBER: _ClassVar[int]
+    ROUTE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    match: Match
+    route: Route
+    def __init__(self, name: _Optional[str] = ..., match: _Optional[_Union[Match, _Mapping]] = ..., route: _Optional[_Union[Route, _Mapping]] = ...) -> None: ...
+
+class Match(_message.Message):
+    __slots__ = ("tasks", "models", "labels", "callers", "latency_budget_at_most", "constraints", "min_prompt_bytes", "max_prompt_bytes", "min_new_tokens", "max_new_tokens")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    CALLERS_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_BUDGET_AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    MIN_PROMPT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_PROMPT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MIN_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedScalarFieldContainer[_inference_pb2.Task]
+    models: _containers.RepeatedScalarFieldContainer[str]
+    labels: _containers.ScalarMap[str, str]
+    callers: _containers.RepeatedScalarFieldContainer[str]
+    latency_budget_at_most: _duration_pb2.Duration
+    constraints: _containers.RepeatedScalarFieldContainer[str]
+    min_prompt_bytes: int
+    max_prompt_bytes: int
+    min_new_tokens: int
+    max_new_tokens: int
+    def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ...) -> None: ...
+
+class Route(_message.Message):
+    __slots__ = ("groups", "fallback")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedCompositeFieldContainer[GroupShare]
+    fallback: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GroupShare(_message.Message):
+    __slots__ = ("group", "share")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    share: int
+    def __init__(self, group: _Optional[str] = ..., share: _Optional[int] = ...) -> None: ...
+
+class Traffic(_message.Message):
+    __slots__ = ("shares",)
+    class SharesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    SHARES_FIELD_NUMBER: _ClassVar[int]
+    shares: _containers.ScalarMap[str, int]
+    def __init__(self, shares: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class GetRoutingTableRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetRoutingTableResponse(_message.Message):
+    __slots__ = ("revision", "age", "stale", "nodes", "policy", "traffic", "rejected", "policy_built_in")
+    class TrafficEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Traffic
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Traffic, _Mapping]] = ...) -> None: ...
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    TRAFFIC_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    POLICY_BUILT_IN_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    age: _duration_pb2.Duration
+    stale: bool
+    nodes: _containers.RepeatedCompositeFieldContainer[TableNode]
+    policy: Policy
+    traffic: _containers.MessageMap[str, Traffic]
+    rejected: _containers.RepeatedCompositeFieldContainer[RejectedValue]
+    policy_built_in: bool
+    def __init__(self, revision: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., nodes: _Optional[_Iterable[_Union[TableNode, _Mapping]]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., traffic: _Optional[_Mapping[str, Traffic]] = ..., rejected: _Optional[_Iterable[_Union[RejectedValue, _Mapping]]] = ..., policy_built_in: _Optional[bool] = ...) -> None: ...
+
+class TableNode(_message.Message):
+    __slots__ = ("node", "weight", "routable", "reason", "status", "status_age", "in_flight", "drain_seconds", "lingering")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    ROUTABLE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    STATUS_AGE_FIELD_NUMBER: _ClassVar[int]
+    IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LINGERING_FIELD_NUMBER: _ClassVar[int]
+    node: _worker_pb2.Node
+    weight: int
+    routable: bool
+    reason: str
+    status: _worker_pb2.NodeStatus
+    status_age: _duration_pb2.Duration
+    in_flight: int
+    drain_seconds: float
+    lingering: bool
+    def __init__(self, node: _Optional[_Union[_worker_pb2.Node, _Mapping]] = ..., weight: _Optional[int] = ..., routable: _Optional[bool] = ..., reason: _Optional[str] = ..., status: _Optional[_Union[_worker_pb2.NodeStatus, _Mapping]] = ..., status_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., in_flight: _Optional[int] = ..., drain_seconds: _Optional[float] = ..., lingering: _Optional[bool] = ...) -> None: ...
+
+class RejectedValue(_message.Message):
+    __slots__ = ("key", "revision", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    revision: int
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("request",)
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    request: _inference_pb2.GenerateRequest
+    def __init__(self, request: _Optional[_Union[_inference_pb2.GenerateRequest, _Mapping]] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("rule", "task", "group", "model", "version", "node_id", "candidates", "failure", "version_shares")
+    class VersionSharesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: float
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_SHARES_FIELD_NUMBER: _ClassVar[int]
+    rule: str
+    task: _inference_pb2.Task
+    group: str
+    model: str
+    version: str
+    node_id: str
+    candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
+    failure: str
+    version_shares: _containers.ScalarMap[str, float]
+    def __init__(self, rule: _Optional[str] = ..., task: _Optional[_Union[_inference_pb2.Task, str]] = ..., group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., node_id: _Optional[str] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., failure: _Optional[str] = ..., version_shares: _Optional[_Mapping[str, float]] = ...) -> None: ...
+
+class Candidate(_message.Message):
+    __slots__ = ("node_id", "group", "version", "weight", "drain_seconds", "eligible", "reason")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    ELIGIBLE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    group: str
+    version: str
+    weight: int
+    drain_seconds: float
+    eligible: bool
+    reason: str
+    def __init__(self, node_id: _Optional[str] = ..., group: _Optional[str] = ..., version: _Optional[str] = ..., weight: _Optional[int] = ..., drain_seconds: _Optional[float] = ..., eligible: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...

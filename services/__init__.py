@@ -1,0 +1,1 @@
+"""The services of Braid; see DESIGN notes in README and DECISIONS."""

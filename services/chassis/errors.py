@@ -1,0 +1,139 @@
+"""Failures that a caller sees, each with its gRPC status code and reason.
+
+Raised where the fault is known, mapped to a status in one place
+(``services.chassis.status``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import grpc
+
+
+@dataclass(frozen=True, slots=True)
+class FieldViolation:
+    """One bad field of a request, by its proto path (``sampling.top_p``)."""
+
+    field: str
+    description: str
+
+
+class ServiceError(Exception):
+    """Base of every failure with a defined status.
+
+    ``metadata`` becomes ErrorInfo.metadata: short facts for machines, never
+    text that came with the request.
+    """
+
+    code: grpc.StatusCode = grpc.StatusCode.INTERNAL
+    reason: str = "INTERNAL"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        violations: tuple[FieldViolation, ...] = (),
+        retry_after_s: float | None = None,
+        metadata: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.violations = violations
+        self.retry_after_s = retry_after_s
+        self.metadata = metadata or {}
+
+
+class InvalidRequest(ServiceError):
+    """The request is wrong whatever the system's state."""
+
+    code, reason = grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"
+
+    @classmethod
+    def field(cls, field: str, description: str) -> InvalidRequest:
+        """One bad field, named in the message and in BadRequest."""
+        return cls(f"{field}: {description}", violations=(FieldViolation(field, description),))
+
+
+class UnsupportedParameter(InvalidRequest):
+    """The model that would serve the request cannot honour a field."""
+
+    reason = "UNSUPPORTED_PARAMETER"
+
+
+class LimitExceeded(InvalidRequest):
+    """A field asks for more than the limit in force."""
+
+    reason = "LIMIT_EXCEEDED"
+
+
+class UnknownModel(ServiceError):
+    """No node and no record has this model."""
+
+    code, reason = grpc.StatusCode.NOT_FOUND, "UNKNOWN_MODEL"
+
+
+class NotFound(ServiceError):
+    """The named thing is not stored."""
+
+    code, reason = grpc.StatusCode.NOT_FOUND, "NOT_FOUND"
+
+
+class AlreadyExists(ServiceError):
+    """The thing is stored already and cannot be changed."""
+
+    code, reason = grpc.StatusCode.ALREADY_EXISTS, "ALREADY_EXISTS"
+
+
+class RevisionConflict(ServiceError):
+    """The stored value is newer than the one the caller saw."""
+
+    code, reason = grpc.StatusCode.ABORTED, "REVISION_CONFLICT"
+
+
+class NoWorkerAvailable(ServiceError):
+    """No node can take the request now."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "NO_WORKER_AVAILABLE"
+
+
+class WorkerLost(ServiceError):
+    """The node that ran the request went away."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "WORKER_LOST"
+
+
+class Draining(ServiceError):
+    """The node takes no new work because it is about to stop."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "DRAINING"
+
+
+class RegistryUnavailable(ServiceError):
+    """etcd does not answer."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "REGISTRY_UNAVAILABLE"
+
+
+class QueueFull(ServiceError):
+    """The waiting line is full; try again later."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL"
+
+
+class DeadlineExceeded(ServiceError):
+    """The caller's deadline passed before the answer."""
+
+    code, reason = grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"
+
+
+class ConstraintNotMet(ServiceError):
+    """The answer broke the constraint, after repair as well."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "CONSTRAINT_NOT_MET"
+
+
+class EngineFailure(ServiceError):
+    """The engine broke; the fault is on this side."""
+
+    code, reason = grpc.StatusCode.INTERNAL, "ENGINE_FAILURE"
