@@ -1,1 +1,3 @@
-"""The services of Braid; see DESIGN notes in README and DECISIONS."""
+"""The services of Braid, one package each."""
+
+__version__ = "0.1.0"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 PREFIX = "BRAID_"
 
@@ -60,6 +60,14 @@ class Settings(BaseModel):
             for fault in error.errors(include_url=False, include_input=False)
         )
         return "; ".join(faults)
+
+
+class ProcessSettings(Settings):
+    """What every service process can be told."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least level that is logged"
+    )
 
 
 def _read(variable: str, environ: Mapping[str, str]) -> str | None:
