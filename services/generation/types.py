@@ -18,6 +18,13 @@ class Priority(enum.IntEnum):
     BATCH = 2
 
 
+class Paradigm(enum.Enum):
+    """How a model generates."""
+
+    DIFFUSION = "diffusion"
+    AUTOREGRESSIVE = "autoregressive"
+
+
 class FinishReason(enum.Enum):
     """Why a generation ended."""
 
@@ -129,6 +136,8 @@ class Request:
     """When the gRPC call itself ends: later work is of no use to anybody."""
     answer_by: float | None = None
     """arrived + latency_budget: what there is by then is the answer."""
+    model: str = ""
+    """Name of the model asked for; empty takes whichever there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +188,7 @@ class Usage:
     denoise_steps: int = 0
     forward_passes: int = 0
     tokens_per_forward: float = 0.0
+    input_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +225,14 @@ class Finished:
 
 
 Event = Delta | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class ServedBy:
+    """The node that answers and what it serves."""
+
+    node_id: str
+    group: str
+    model: str
+    version: str
+    paradigm: Paradigm
