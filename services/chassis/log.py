@@ -93,7 +93,11 @@ def _render(_logger: Any, _method: str, event: EventDict) -> str:
     try:
         return json.dumps(event, default=_as_text)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps({str(key): _as_text(value) for key, value in event.items()})
+        return json.dumps({str(key): _plain(value) for key, value in event.items()})
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | None) else _as_text(value)
 
 
 def _as_text(value: object) -> str:

@@ -28,16 +28,30 @@ from services.chassis.in_flight import InFlight
 DOMAIN = "braid"
 DETAILS_KEY = "grpc-status-details-bin"
 MESSAGE_LIMIT_BYTES = 2048
-VIOLATIONS_LIMIT = 16
-"""Field violations in one status; trailers hold 8 KB safely."""
+VIOLATIONS_LIMIT = 8
+FIELD_LIMIT_BYTES = 64
+DESCRIPTION_LIMIT_BYTES = 160
+"""With these a status fits the 8 KB of trailers that every client takes."""
 
 log = structlog.get_logger()
 
 
 def cut(text: str, limit_bytes: int = MESSAGE_LIMIT_BYTES) -> str:
-    """``text`` in at most ``limit_bytes`` of UTF-8, cut on a character."""
-    raw = text.encode("utf-8", errors="replace")
-    return raw[:limit_bytes].decode("utf-8", errors="ignore")
+    """The longest start of ``text`` that takes ``limit_bytes`` in a trailer.
+
+    A trailer spells each byte beyond ASCII with three. Lone surrogates become "?".
+    """
+    text = text.encode(errors="replace").decode()
+    room = limit_bytes
+    for index, character in enumerate(text):
+        room -= _trailer_bytes(character)
+        if room < 0:
+            return text[:index]
+    return text
+
+
+def _trailer_bytes(character: str) -> int:
+    return 1 if " " <= character <= "~" and character != "%" else 3 * len(character.encode())
 
 
 def to_status(error: ServiceError) -> Status:
@@ -63,7 +77,8 @@ def _bad_request(error: ServiceError) -> error_details_pb2.BadRequest:
     return error_details_pb2.BadRequest(
         field_violations=[
             error_details_pb2.BadRequest.FieldViolation(
-                field=cut(violation.field, 128), description=cut(violation.description, 256)
+                field=cut(violation.field, FIELD_LIMIT_BYTES),
+                description=cut(violation.description, DESCRIPTION_LIMIT_BYTES),
             )
             for violation in error.violations[:VIOLATIONS_LIMIT]
         ]
