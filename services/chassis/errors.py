@@ -7,6 +7,7 @@ Raised where the fault is known, mapped to a status in one place
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import grpc
 
@@ -50,7 +51,7 @@ class InvalidRequest(ServiceError):
     code, reason = grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST"
 
     @classmethod
-    def field(cls, field: str, description: str) -> InvalidRequest:
+    def field(cls, field: str, description: str) -> Self:
         """One bad field, named in the message and in BadRequest."""
         return cls(f"{field}: {description}", violations=(FieldViolation(field, description),))
 
@@ -113,6 +114,12 @@ class RegistryUnavailable(ServiceError):
     """etcd does not answer."""
 
     code, reason = grpc.StatusCode.UNAVAILABLE, "REGISTRY_UNAVAILABLE"
+
+
+class RegistryRefused(ServiceError):
+    """etcd answers that the write is too large or has too many parts; nothing was written."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "REGISTRY_REFUSED"
 
 
 class QueueFull(ServiceError):

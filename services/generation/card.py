@@ -1,0 +1,153 @@
+"""What a checkpoint says of itself: the braid.json beside its weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from services.generation.types import Paradigm
+
+FILE = "braid.json"
+
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Ability = Literal[
+    "infill", "edit", "template", "json_schema", "regex", "choice", "thinking", "seed"
+]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be served; the message names the file and what is wrong in it."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TurnTemplates(_Part):
+    """One template per role; each holds {content}."""
+
+    system: Text
+    user: Text
+    assistant: Text
+
+
+class Templates(_Part):
+    """How an input is written for the model.
+
+    Text in braces is replaced by the caller's, which can never become a special
+    token; special tokens spelled outside braces are special tokens.
+    """
+
+    plain: Text
+    turns: TurnTemplates
+    open: Text
+    infill: Text | None = None
+    edit: Text | None = None
+
+    @model_validator(mode="after")
+    def _holds_its_places(self) -> Self:
+        places = {
+            "plain": (self.plain, ("{prompt}",)),
+            "turns.system": (self.turns.system, ("{content}",)),
+            "turns.user": (self.turns.user, ("{content}",)),
+            "turns.assistant": (self.turns.assistant, ("{content}",)),
+            "infill": (self.infill, ("{prefix}", "{suffix}")),
+            "edit": (self.edit, ("{instruction}", "{text}")),
+        }
+        for name, (template, wanted) in places.items():
+            for place in wanted:
+                if template is not None and template.count(place) != 1:
+                    raise ValueError(f"{name} must hold {place} once")
+        return self
+
+
+class ThinkingMarks(_Part):
+    """Special tokens around the reasoning."""
+
+    open: Text
+    close: Text
+
+
+class DecodingDefaults(_Part):
+    """Decoding parameters where neither call nor group names one; diffusion only."""
+
+    strategy: Literal["threshold", "distance_threshold"] = "distance_threshold"
+    confidence_threshold: Share = 0.9
+    distance_decay: Share = 0.9
+    edit_threshold: Share = 1.0
+    max_steps: Count = 16
+
+
+class ModelCard(_Part):
+    """Everything that a worker must know of a model beside its weights and tokenizer."""
+
+    family: Literal["autoregressive", "masked_block_diffusion"]
+    parameters_total: Count
+    parameters_active: Count
+    max_context: Count
+    eos_token: Text
+    pad_token: Text | None = None
+    mask_token: Text | None = None
+    block_length: Count = 1
+    block_origin: Literal["document"] = "document"
+    logit_shift: bool = True
+    prompt: Templates
+    thinking: ThinkingMarks | None = None
+    defaults: DecodingDefaults = DecodingDefaults()
+    capabilities: tuple[Ability, ...] = ()
+    warmup: Annotated[tuple[Text, ...], Field(min_length=1)]
+    tasks: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if self.paradigm is Paradigm.DIFFUSION and self.mask_token is None:
+            raise ValueError("mask_token is required by a diffusion family")
+        if self.parameters_active > self.parameters_total:
+            raise ValueError("parameters_active is more than parameters_total")
+        needs = {
+            "infill": self.prompt.infill,
+            "edit": self.prompt.edit,
+            "thinking": self.thinking,
+        }
+        for ability, need in needs.items():
+            if ability in self.capabilities and need is None:
+                raise ValueError(f"capability {ability} has no template or marks")
+        return self
+
+    @property
+    def paradigm(self) -> Paradigm:
+        """How the model generates."""
+        autoregressive = self.family == "autoregressive"
+        return Paradigm.AUTOREGRESSIVE if autoregressive else Paradigm.DIFFUSION
+
+    @property
+    def control_tokens(self) -> tuple[str, ...]:
+        """Tokens that no text of a caller may become."""
+        marks = (self.thinking.open, self.thinking.close) if self.thinking else ()
+        named = (self.eos_token, self.pad_token, self.mask_token, *marks)
+        return tuple(token for token in named if token)
+
+
+def read_card(folder: Path) -> ModelCard:
+    """The card in ``folder``. Raises CheckpointError naming the file and each bad field."""
+    path = folder / FILE
+    try:
+        return ModelCard.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: {_faults(error)}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: not JSON: {error}") from None
+
+
+def _faults(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(str(part) for part in fault['loc']) or 'card'}: {fault['msg']}"
+        for fault in error.errors(include_url=False, include_input=False)
+    )

@@ -1,0 +1,179 @@
+"""From a request to the job that the engine is asked for: every default filled in."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from services.chassis.errors import LimitExceeded, UnsupportedParameter
+from services.generation.card import ModelCard
+from services.generation.constraint import SchemaCheck, compile_constraint
+from services.generation.limits import Limits
+from services.generation.prompt import PromptEncoder
+from services.generation.types import (
+    Denoising,
+    DenoisingPlan,
+    Edit,
+    Infill,
+    Input,
+    Job,
+    Paradigm,
+    Request,
+    Thinking,
+)
+
+T = TypeVar("T")
+
+MAX_SEED = 2**63 - 1
+_ANSWER_SHARE = 4
+"""An infill without max_new_tokens leaves a quarter of the context to its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one request is answered.
+
+    ``job`` is the first, often the only, sequence; an edit of spans goes on from
+    it with ``edit``. ``check`` judges the whole answer.
+    """
+
+    job: Job
+    truncated: bool = False
+    check: SchemaCheck | None = None
+    edit: Edit | None = None
+
+
+class Planner:
+    """Judges requests by one model's abilities and writes them as jobs."""
+
+    def __init__(self, card: ModelCard, prompts: PromptEncoder) -> None:
+        self._card = card
+        self._prompts = prompts
+
+    def plan(self, request: Request, limits: Limits) -> Plan:
+        """The plan under ``limits``.
+
+        Raises UnsupportedParameter and LimitExceeded naming the field, before
+        anything is computed.
+        """
+        self._refuse_unsupported(request)
+        check = compile_constraint(request.constraint)
+        source = request.input
+        edit = source if isinstance(source, Edit) and source.spans else None
+        job, truncated = self._job(request, first_gap(edit) if edit else source, limits)
+        if edit and job.max_new_tokens < len(edit.spans):
+            raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
+        return Plan(job, truncated, check, edit)
+
+    def gap(self, job: Job, source: Infill, max_new_tokens: int, limits: Limits) -> Job:
+        """``job`` for another gap of the same request."""
+        room = limits.max_context - max_new_tokens
+        encoded = self._prompts.encode(source, Thinking(), room)
+        return replace(job, prompt_ids=encoded.ids, max_new_tokens=max_new_tokens)
+
+    def _job(self, request: Request, source: Input, limits: Limits) -> tuple[Job, bool]:
+        sampling = request.sampling
+        most = _most_new_tokens(request, limits)
+        encoded = self._prompts.encode(source, request.thinking, _room(source, most, limits))
+        left = limits.max_context - len(encoded.ids)
+        if most is not None and most > left:
+            raise LimitExceeded.field(
+                "sampling.max_new_tokens",
+                f"{most} and a prompt of {len(encoded.ids)} tokens are over the context of "
+                f"{limits.max_context}",
+            )
+        job = Job(
+            request_id=request.request_id,
+            prompt_ids=encoded.ids,
+            max_new_tokens=most or min(limits.max_new_tokens, left),
+            temperature=_or(sampling.temperature, 0.0),
+            top_p=_or(sampling.top_p, 1.0),
+            top_k=_or(sampling.top_k, 0),
+            seed=secrets.randbelow(MAX_SEED) if sampling.seed is None else sampling.seed,
+            stop=sampling.stop,
+            priority=request.priority,
+            arrived=request.arrived,
+            deadline=request.deadline,
+            answer_by=request.answer_by,
+            thinking=encoded.thinking,
+            max_thinking_tokens=_thinking_tokens(request, limits),
+            denoising=self._denoising(request.denoising or Denoising(), limits),
+        )
+        return job, encoded.truncated
+
+    def _denoising(self, asked: Denoising, limits: Limits) -> DenoisingPlan | None:
+        if self._card.paradigm is not Paradigm.DIFFUSION:
+            return None
+        defaults = self._card.defaults
+        if asked.max_steps is not None and asked.max_steps > limits.max_steps:
+            raise _over("diffusion.max_steps", asked.max_steps, limits.max_steps)
+        if asked.block_length not in (None, self._card.block_length):
+            raise UnsupportedParameter.field(
+                "diffusion.block_length", f"this model has blocks of {self._card.block_length}"
+            )
+        threshold = _or(limits.confidence_threshold, defaults.confidence_threshold)
+        return DenoisingPlan(
+            max_steps=asked.max_steps or min(defaults.max_steps, limits.max_steps),
+            block_length=self._card.block_length,
+            confidence_threshold=_or(asked.confidence_threshold, threshold),
+            strategy=asked.strategy or defaults.strategy,
+            distance_decay=defaults.distance_decay,
+            edit_threshold=defaults.edit_threshold,
+        )
+
+    def _refuse_unsupported(self, request: Request) -> None:
+        card, source = self._card, request.input
+        if card.paradigm is not Paradigm.DIFFUSION and request.denoising is not None:
+            for name in ("max_steps", "block_length", "confidence_threshold", "strategy"):
+                if getattr(request.denoising, name) is not None:
+                    raise UnsupportedParameter.field(
+                        f"diffusion.{name}", "this model is autoregressive and does not denoise"
+                    )
+        if request.thinking.enabled:
+            able = card.thinking is not None and not isinstance(source, Infill | Edit)
+            if not able:
+                raise UnsupportedParameter.field(
+                    "thinking.enabled", "this model does not reason before such an answer"
+                )
+
+
+def first_gap(edit: Edit) -> Infill:
+    """The first span of ``edit`` as a gap to fill."""
+    return gap_of(edit, edit.text, edit.spans[0])
+
+
+def gap_of(edit: Edit, text: str, span: tuple[int, int]) -> Infill:
+    """``span`` of ``text`` as a gap; what the caller asked for leads the text before it."""
+    asked = f"{edit.instruction}\n" if edit.instruction else ""
+    return Infill(asked + text[: span[0]], text[span[1] :])
+
+
+def _most_new_tokens(request: Request, limits: Limits) -> int | None:
+    asked = request.sampling.max_new_tokens
+    if asked is not None and asked > limits.max_new_tokens:
+        raise _over("sampling.max_new_tokens", asked, limits.max_new_tokens)
+    return asked
+
+
+def _thinking_tokens(request: Request, limits: Limits) -> int | None:
+    asked = request.thinking.max_tokens
+    if asked is not None and asked > limits.max_new_tokens:
+        raise _over("thinking.max_tokens", asked, limits.max_new_tokens)
+    return asked
+
+
+def _room(source: Input, most: int | None, limits: Limits) -> int:
+    """Tokens that the prompt may take: at least one is left to the answer."""
+    if not isinstance(source, Infill):
+        return limits.max_context - 1
+    spare = min(limits.max_new_tokens, max(limits.max_context // _ANSWER_SHARE, 1))
+    return limits.max_context - (most or spare)
+
+
+def _over(field: str, asked: int, limit: int) -> LimitExceeded:
+    return LimitExceeded.field(field, f"{asked} is over the limit of {limit}")
+
+
+def _or(value: T | None, default: T) -> T:
+    return default if value is None else value
