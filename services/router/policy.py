@@ -1,0 +1,167 @@
+"""Choosing a node for a request: rule, group, version, node."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from services.chassis.errors import UnknownModel
+from services.router.features import Features
+from services.router.node import TableNode
+from services.router.pool import NOBODY, Pool
+from services.router.refusal import refusal
+from services.router.rules import Rule
+from services.router.shares import draw
+from services.router.table import RoutingTable, Variant
+
+
+class Reason(enum.StrEnum):
+    """What put a request on its group."""
+
+    RULE = "rule"
+    FALLBACK = "fallback"
+    NAMED_MODEL = "named_model"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a request goes, and why."""
+
+    rule: str
+    reason: Reason
+    node: TableNode
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Nodes of one group that could serve the request with one version."""
+
+    group: str
+    model: str
+    version: str
+    pool: Pool
+
+
+def choose(
+    features: Features, table: RoutingTable, rng: Random, avoid: frozenset[str] = NOBODY
+) -> Decision:
+    """The node for a request; keys in ``avoid`` are not taken.
+
+    Reads the table and draws from ``rng``, and changes neither. Raises
+    UnknownModel, UnsupportedParameter where nodes run but none can do what the
+    request asks for, and NoWorkerAvailable.
+    """
+    if features.model and not table.knows(features.model):
+        raise UnknownModel("model: no node serves it and no record names it")
+    rule = table.policy.rules.match(features)
+    for reason, groups in candidates(features, table, rule):
+        offers = [
+            offer for group, _ in groups for offer in offers_of(group, features, table, avoid)
+        ]
+        if offers:
+            if reason is Reason.RULE and len(groups) > 1:
+                offers = _one_group(offers, groups, features, rng)
+            return Decision(rule.name, reason, _node(offers, features, table, rng))
+    raise refusal(features, table, rule, named_elsewhere(features, table, rule))
+
+
+def candidates(
+    features: Features, table: RoutingTable, rule: Rule
+) -> Iterator[tuple[Reason, Sequence[tuple[str, int]]]]:
+    """Groups with their shares, those to try first at first.
+
+    A caller that names a model gets it wherever it is served: where no group of
+    the rule has a node with it, the groups that do take their place.
+    """
+    elsewhere = named_elsewhere(features, table, rule)
+    if elsewhere:
+        yield Reason.NAMED_MODEL, [(group, 1) for group in elsewhere]
+        return
+    yield Reason.RULE, rule.route.groups
+    for group in rule.route.fallback:
+        yield Reason.FALLBACK, [(group, 1)]
+
+
+def named_elsewhere(features: Features, table: RoutingTable, rule: Rule) -> tuple[str, ...]:
+    """Groups with the model that the request names, if the rule's groups have none."""
+    if not features.model:
+        return ()
+    holders = table.groups_with(features.model)
+    return () if any(group in holders for group in rule.route.all_groups) else holders
+
+
+def offers_of(
+    group: str, features: Features, table: RoutingTable, avoid: frozenset[str] = NOBODY
+) -> Iterator[Offer]:
+    """The versions that some node of the group could serve the request with now."""
+    for model, version, variant in _variants(group, features, table):
+        traffic = table.traffic.get(model)
+        if traffic is not None and not traffic.get(version):
+            continue
+        pool = variant.pool.able(features.needs, avoid)
+        if pool.nodes:
+            yield Offer(group, model, version, pool)
+
+
+def _variants(
+    group: str, features: Features, table: RoutingTable
+) -> Iterator[tuple[str, str, Variant]]:
+    models = table.groups.get(group, {})
+    for model in (features.model,) if features.model else models:
+        for version, variant in models.get(model, {}).items():
+            yield model, version, variant
+
+
+def version_shares(
+    offers: Iterable[Offer], table: RoutingTable
+) -> list[tuple[tuple[str, str], float]]:
+    """Share of each model and version among the offers.
+
+    Models share by node weight, and so do the versions of a model without
+    traffic shares; otherwise they share as those say, whatever the number of
+    nodes. A version that cannot serve leaves its share to the others.
+    """
+    weights: dict[str, dict[str, int]] = {}
+    for offer in offers:
+        versions = weights.setdefault(offer.model, {})
+        versions[offer.version] = versions.get(offer.version, 0) + offer.pool.weight
+    return [
+        ((model, version), share)
+        for model, versions in weights.items()
+        for version, share in _shares_within(versions, table.traffic.get(model))
+    ]
+
+
+def _shares_within(
+    weights: dict[str, int], traffic: Mapping[str, int] | None
+) -> Iterator[tuple[str, float]]:
+    if traffic is None:
+        yield from weights.items()
+        return
+    scale = sum(weights.values()) / sum(traffic[version] for version in weights)
+    for version in weights:
+        yield version, scale * traffic[version]
+
+
+def _one_group(
+    offers: list[Offer], groups: Sequence[tuple[str, int]], features: Features, rng: Random
+) -> list[Offer]:
+    able = {offer.group for offer in offers}
+    chosen = draw(
+        [(group, share) for group, share in groups if group in able], rng, features.session
+    )
+    return [offer for offer in offers if offer.group == chosen]
+
+
+def _node(offers: list[Offer], features: Features, table: RoutingTable, rng: Random) -> TableNode:
+    if len(offers) == 1:
+        return offers[0].pool.draw(rng)
+    chosen = draw(version_shares(offers, table), rng, features.session)
+    pools = [
+        (index, offer.pool.weight)
+        for index, offer in enumerate(offers)
+        if (offer.model, offer.version) == chosen
+    ]
+    return offers[draw(pools, rng)].pool.draw(rng)
