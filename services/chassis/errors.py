@@ -104,6 +104,18 @@ class WorkerLost(ServiceError):
     code, reason = grpc.StatusCode.UNAVAILABLE, "WORKER_LOST"
 
 
+class NotReady(ServiceError):
+    """The node has not loaded its model yet, or never will."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "NOT_READY"
+
+
+class EngineStalled(ServiceError):
+    """The node's engine stopped making steps; another node may do better."""
+
+    code, reason = grpc.StatusCode.UNAVAILABLE, "ENGINE_STALLED"
+
+
 class Draining(ServiceError):
     """The node takes no new work because it is about to stop."""
 
@@ -132,6 +144,12 @@ class DeadlineExceeded(ServiceError):
     """The caller's deadline passed before the answer."""
 
     code, reason = grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"
+
+
+class AnswerTooLarge(ServiceError):
+    """The answer does not fit one message; a stream could carry it."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "ANSWER_TOO_LARGE"
 
 
 class ConstraintNotMet(ServiceError):
