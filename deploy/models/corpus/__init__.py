@@ -1,0 +1,1 @@
+"""Generated training texts: one task a file, every draw from a seeded `random.Random`."""

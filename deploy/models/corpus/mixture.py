@@ -1,0 +1,35 @@
+"""The mixture of tasks, as one endless seeded stream."""
+
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+
+from deploy.models.corpus import action, arithmetic, conversation, editing, infill, json_extraction
+from deploy.models.corpus.example import Example, split_of
+
+DRAWS: Mapping[str, Callable[[Random], Example]] = {
+    "json": json_extraction.draw,
+    "edit": editing.draw,
+    "chain": arithmetic.draw,
+    "action": action.draw,
+    "infill": infill.draw,
+    "code": infill.draw_body,
+    "span": editing.draw_span,
+    "conversation": conversation.draw,
+}
+SHARES: Mapping[str, float] = {
+    "json": 24, "edit": 21, "chain": 30, "action": 10, "infill": 7, "code": 3, "span": 1, "conversation": 4,
+}  # fmt: skip
+"""Shares of documents. Chains below 30 or actions below 10 were found to decay in diffusion training."""
+
+ALWAYS_TRAINED = frozenset({"chat", "text"})
+"""Kinds with too few different prompts to hold any out."""
+
+
+def examples(seed: int, split: str = "train", shares: Mapping[str, float] = SHARES) -> Iterator[Example]:
+    """Endless draws that belong to the split; equal seeds give equal streams."""
+    rng = Random(f"{split}-{seed}")
+    kinds, weights = list(shares), list(shares.values())
+    while True:
+        example = DRAWS[rng.choices(kinds, weights)[0]](rng)
+        if split_of(example.input) == split or (split == "train" and example.kind in ALWAYS_TRAINED):
+            yield example
