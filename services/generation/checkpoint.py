@@ -1,0 +1,140 @@
+"""A checkpoint's folder as a model in memory: safetensors and JSON, never code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers.utils import logging as transformers_logging
+
+from services.generation.card import CheckpointError, ModelCard, read_card
+from services.generation.codec import TextCodec
+from services.generation.vocabulary import Vocabulary, token_bytes
+
+CONFIG = "config.json"
+_SHOWN = 5
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Everything in a folder but the weights, read and cross-checked."""
+
+    folder: Path
+    card: ModelCard
+    codec: TextCodec
+    config: PretrainedConfig
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens as the engine knows them."""
+        marks, card = self.card.thinking, self.card
+        return Vocabulary(
+            pieces=token_bytes(self.codec.tokenizer),
+            eos_id=self.codec.special(card.eos_token),
+            mask_id=self.codec.special(card.mask_token) if card.mask_token else None,
+            think_open_id=self.codec.special(marks.open) if marks else None,
+            think_close_id=self.codec.special(marks.close) if marks else None,
+        )
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Reads card, tokenizer and config. Raises CheckpointError naming file and field."""
+    card = read_card(folder)
+    codec = TextCodec.from_folder(folder, card.control_tokens)
+    config = _read_config(folder)
+    largest = max(codec.tokenizer.get_vocab().values(), default=-1)
+    if largest >= config.vocab_size:
+        raise CheckpointError(
+            f"{folder / CONFIG}: vocab_size {config.vocab_size} does not hold token {largest}"
+        )
+    return Checkpoint(folder, card, codec, config)
+
+
+def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedModel:
+    """The model with its weights, in eval mode. Blocks while it reads.
+
+    Names and shapes are compared before anything is allocated. Raises
+    CheckpointError with the first differences.
+    """
+    stored = _stored_shapes(checkpoint.folder)
+    _compare(checkpoint, stored)
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    model: Any = AutoModelForCausalLM.from_pretrained(
+        checkpoint.folder,
+        config=checkpoint.config,
+        dtype=dtype,
+        use_safetensors=True,
+        local_files_only=True,
+        trust_remote_code=False,
+    )
+    loaded: PreTrainedModel = model.to(torch.device(device)).eval()
+    return loaded
+
+
+def _read_config(folder: Path) -> PretrainedConfig:
+    path = folder / CONFIG
+    try:
+        described = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(described, dict) or "model_type" not in described:
+            raise CheckpointError(f"{path}: model_type is missing")
+        config: PretrainedConfig = AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from None
+    except CheckpointError:
+        raise
+    except Exception as error:  # transformers raises whatever its model classes raise
+        raise CheckpointError(f"{path}: {type(error).__name__}: {error}") from None
+    return config
+
+
+def _stored_shapes(folder: Path) -> Shapes:
+    """Names and shapes in the headers of the folder's safetensors files."""
+    paths = sorted(folder.glob("*.safetensors"))
+    if not paths:
+        raise CheckpointError(f"{folder}: holds no .safetensors file")
+    shapes: Shapes = {}
+    for path in paths:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 - not a mapping
+                    shapes[name] = tuple(file.get_slice(name).get_shape())
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path}: {error}") from None
+    return shapes
+
+
+def _compare(checkpoint: Checkpoint, stored: Shapes) -> None:
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            checkpoint.config, trust_remote_code=False
+        )
+    wanted: Shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    tied = frozenset(getattr(model, "all_tied_weights_keys", None) or ())
+    faults = shape_faults(wanted, stored, tied)
+    if faults:
+        more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        raise CheckpointError(f"{checkpoint.folder}: {'; '.join(faults[:_SHOWN])}{more}")
+
+
+def shape_faults(wanted: Shapes, stored: Shapes, tied: frozenset[str]) -> list[str]:
+    """How stored tensors differ from those that the config asks for, one line each.
+
+    ``tied`` tensors are another's and need not be stored.
+    """
+    faults = [f"{name}: missing" for name in wanted if name not in stored and name not in tied]
+    faults += [f"{name}: not in the config's model" for name in stored if name not in wanted]
+    faults += [
+        f"{name}: shape {list(stored[name])}, the config says {list(wanted[name])}"
+        for name in wanted
+        if name in stored and stored[name] != wanted[name]
+    ]
+    return faults

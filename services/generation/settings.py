@@ -1,0 +1,126 @@
+"""Settings of a worker, the same for both paradigms."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from services.chassis.ids import FORM, is_id
+from services.chassis.settings import EtcdSettings, ProcessSettings
+from services.generation.limits import Limits
+
+MOVING_VERSIONS = frozenset({"latest"})
+
+
+class WorkerSettings(ProcessSettings, EtcdSettings):
+    """Everything an operator can say to a worker at its start."""
+
+    node_id: str = Field("", description="id of this node; empty: from host name and process")
+    group: str = Field(description="group of this node")
+    model: str = Field(description="name of the model to serve")
+    version: str = Field(description="its version, as recorded in etcd")
+    host: str = Field("127.0.0.1", description="address that all ports listen on")
+    port: int = Field(0, ge=0, le=65535, description="inference port; 0: a free one")
+    admin_port: int = Field(0, ge=0, le=65535, description="management port; 0: a free one")
+    ops_port: int = Field(0, ge=0, le=65535, description="HTTP port of probes; 0: a free one")
+    advertise_host: str = Field("", description="host that others reach it by; empty: the host")
+    cache_dir: Path = Field(
+        Path("~/.cache/braid/models"), description="where fetched weights are kept"
+    )
+    weight: int = Field(100, ge=0, le=1000, description="share within its version; 0: no traffic")
+    labels: str = Field("", description="free facts for operators, key=value, comma separated")
+    device: str = Field("cpu", description="torch device")
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="type of the weights in memory; auto: as stored"
+    )
+    threads: int = Field(0, ge=0, le=1024, description="CPU threads of torch; 0: torch's choice")
+    slots: int = Field(8, ge=1, le=1024, description="KV slots: most calls that run at once")
+    queue_length: int = Field(64, ge=0, le=100_000, description="most calls waiting for a slot")
+    max_concurrency: int = Field(
+        256, ge=1, le=100_000, description="most calls running and waiting together"
+    )
+    max_new_tokens: int = Field(512, ge=1, description="most tokens one call may generate")
+    max_context: int = Field(0, ge=0, description="most tokens of input and output; 0: the model's")
+    max_steps: int = Field(64, ge=1, le=1024, description="most denoising steps per block")
+    memory_limit_bytes: int = Field(
+        0, ge=0, description="resident memory above which it is not ready; 0: none"
+    )
+    call_timeout_s: float = Field(
+        600, gt=0, description="longest life of a call without a deadline, s"
+    )
+    watchdog_s: float = Field(
+        30, gt=0, description="time without a step after which a busy engine counts as stalled, s"
+    )
+    grace_s: float = Field(30, ge=0, description="longest wait for running calls at a stop, s")
+
+    @property
+    def own_id(self) -> str:
+        """The node's id: the one set, or one of this host and process."""
+        return self.node_id or f"{_host_id()}-{os.getpid()}"
+
+    @property
+    def reachable_host(self) -> str:
+        """The host in the registry record."""
+        return self.advertise_host or self.host
+
+    @property
+    def label_map(self) -> dict[str, str]:
+        """The labels as pairs."""
+        pairs = (part.partition("=") for part in self.labels.split(",") if part.strip())
+        return {key.strip(): value.strip() for key, _, value in pairs}
+
+    def limits(self, model_context: int) -> Limits:
+        """The limits of a worker with a model of ``model_context`` tokens."""
+        return Limits(
+            max_steps=self.max_steps,
+            max_batch_size=self.slots,
+            max_concurrency=self.max_concurrency,
+            queue_length=self.queue_length,
+            max_new_tokens=self.max_new_tokens,
+            max_context=min(self.max_context or model_context, model_context),
+        )
+
+    @field_validator("group", "model", "version")
+    @classmethod
+    def _is_id(cls, value: str) -> str:
+        if not is_id(value):
+            raise ValueError(FORM)
+        return value
+
+    @field_validator("node_id")
+    @classmethod
+    def _is_id_or_empty(cls, value: str) -> str:
+        return cls._is_id(value) if value else value
+
+    @field_validator("version")
+    @classmethod
+    def _stays(cls, value: str) -> str:
+        if value in MOVING_VERSIONS:
+            raise ValueError(f"{value!r} would not stay the same version")
+        return value
+
+    @field_validator("advertise_host")
+    @classmethod
+    def _can_be_reached(cls, value: str) -> str:
+        if value in ("0.0.0.0", "::"):
+            raise ValueError("nobody can connect to that address")
+        return value
+
+    @field_validator("labels")
+    @classmethod
+    def _are_pairs(cls, value: str) -> str:
+        parts = [part for part in value.split(",") if part.strip()]
+        if any(not part.partition("=")[0].strip() or "=" not in part for part in parts):
+            raise ValueError("must be key=value, comma separated")
+        return value
+
+
+def _host_id() -> str:
+    """The host's name in the form of an id, with room for a process number."""
+    name = re.sub(r"[^a-z0-9._-]", "-", socket.gethostname().lower()).lstrip("._-")
+    return name[:48] or "node"
