@@ -140,6 +140,12 @@ class QueueFull(ServiceError):
     code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL"
 
 
+class SlowReader(ServiceError):
+    """The caller did not read its stream for too long."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "SLOW_READER"
+
+
 class DeadlineExceeded(ServiceError):
     """The caller's deadline passed before the answer."""
 

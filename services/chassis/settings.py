@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FilePath,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 PREFIX = "BRAID_"
 
@@ -68,6 +77,55 @@ class ProcessSettings(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least level that is logged"
     )
+
+
+class EtcdSettings(Settings):
+    """Where etcd is and how to log in; part of every service's settings."""
+
+    etcd: str = Field("127.0.0.1:2379", description="etcd endpoints, host:port, comma separated")
+    etcd_user: str = Field("", description="etcd user; empty: no login")
+    etcd_password: SecretStr | None = Field(None, description="password of the etcd user")
+    etcd_ca: FilePath | None = Field(None, description="CA file for etcd; turns TLS on")
+    etcd_cert: FilePath | None = Field(None, description="client certificate file for etcd")
+    etcd_key: FilePath | None = Field(None, description="key file of that certificate")
+    lease_ttl_s: int = Field(10, ge=2, le=600, description="life of a lease without heartbeat, s")
+
+    @property
+    def etcd_endpoints(self) -> tuple[str, ...]:
+        """host:port of each member."""
+        return tuple(_without_scheme(part) for part in self.etcd.split(","))
+
+    @property
+    def etcd_tls(self) -> bool:
+        """Whether connections to etcd are encrypted."""
+        return self.etcd_ca is not None or "https://" in self.etcd
+
+    @field_validator("etcd")
+    @classmethod
+    def _has_endpoints(cls, value: str) -> str:
+        for part in value.split(","):
+            host, colon, port = _without_scheme(part).rpartition(":")
+            if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
+                raise ValueError(f"{part.strip()!r} is not host:port")
+        return value
+
+    @field_validator("etcd_password")
+    @classmethod
+    def _goes_with_user(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        if bool(value) != bool(info.data.get("etcd_user")):
+            raise ValueError(f"needs {cls.variable('etcd_user')}, and that needs it")
+        return value
+
+    @field_validator("etcd_key")
+    @classmethod
+    def _goes_with_cert(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if (value is None) != (info.data.get("etcd_cert") is None):
+            raise ValueError(f"needs {cls.variable('etcd_cert')}, and that needs it")
+        return value
+
+
+def _without_scheme(endpoint: str) -> str:
+    return endpoint.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
 def _read(variable: str, environ: Mapping[str, str]) -> str | None:
