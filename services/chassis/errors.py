@@ -92,6 +92,12 @@ class RevisionConflict(ServiceError):
     code, reason = grpc.StatusCode.ABORTED, "REVISION_CONFLICT"
 
 
+class StoredValueInvalid(ServiceError):
+    """A value in etcd, most likely edited by hand, does not parse."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "STORED_VALUE_INVALID"
+
+
 class NoWorkerAvailable(ServiceError):
     """No node can take the request now."""
 

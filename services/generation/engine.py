@@ -1,10 +1,10 @@
-"""The step loop that generates for all requests of one worker.
+"""Generates for many jobs at once, in a thread of its own.
 
 Built by the worker's composition root from plain values::
 
     vocabulary = Vocabulary(pieces=token_bytes(tokenizer), eos_id=..., mask_id=..., ...)
     model = SlotModel(module, slots=8, max_context=1024)
-    family = BlockDiffusion(vocabulary, logit_shift=True)   # or NextToken(vocabulary)
+    family = BlockDiffusion(vocabulary, logit_shift=True)  # or NextToken(vocabulary)
     engine = Engine(model, family, vocabulary, EngineLimits(max_batch_size=8, queue_length=64))
     engine.start()
     async with engine.submit(job) as events:
@@ -13,27 +13,33 @@ Built by the worker's composition root from plain values::
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import math
+import threading
+import time
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
-from services.generation.types import Event, Job
+import structlog
 
+from services.chassis.errors import DeadlineExceeded, Draining, InvalidRequest, LimitExceeded
+from services.generation.admission import WaitingLine
+from services.generation.outbox import Outbox
+from services.generation.sequence import Family
+from services.generation.slot_model import SlotModel
+from services.generation.step_loop import EngineLimits, StepLoop
+from services.generation.stream import EventStream
+from services.generation.ticket import Ticket
+from services.generation.types import Job
+from services.generation.vocabulary import Vocabulary
 
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """What the engine may take on; can be replaced between any two steps.
+__all__ = ["Engine", "EngineLimits", "EngineStatus", "EventStream"]
 
-    ``max_concurrency`` sequences hold a slot at once (0: as many as there are
-    slots), ``max_batch_size`` of them share a forward, ``max_forward_rows``
-    token rows go into one, and ``queue_length`` jobs wait.
-    """
+log = structlog.get_logger()
 
-    max_batch_size: int = 8
-    queue_length: int = 64
-    max_concurrency: int = 0
-    max_forward_rows: int = 512
+_PAUSE_S = 0.05
+"""Between two looks while every sequence waits for its reader."""
+_REST_S = 1.0
+"""Between two looks while there is no work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,80 +49,142 @@ class EngineStatus:
     running: int
     queued: int
     pending_forwards: int
-    """Forward passes that the running and waiting jobs still need, at most."""
+    """Forward passes that the running and waiting jobs may still need, as estimated
+    from max_new_tokens and the tokens per forward of finished answers."""
     step_seconds: float
     """Moving average of one step; 0 before the first."""
     slots: int
     busy: bool
-    """Whether there was work at the last look."""
+    """Whether any job runs or waits."""
     last_step_at: float
-    """time.monotonic() at the end of the last step: with ``busy``, a watchdog's food."""
+    """time.monotonic() at the end of the last look: while ``busy``, its age tells a
+    hanging engine from one at work."""
     draining: bool
 
 
-class EventStream(AsyncIterator[Event]):
-    """The events of one job; the last is a Finished.
+class Engine:
+    """The step loop's thread and what the event loop may ask of it.
 
-    Errors surface as ServiceError from the iteration. Leaving the ``async
-    with``, ``aclose()``, or cancelling a task that awaits the next event frees
-    the job's slot within one step.
+    All methods are called on the event loop on which it was started.
     """
 
-    async def __anext__(self) -> Event:
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        """Gives the job up; does nothing if it has ended. Idempotent."""
-        raise NotImplementedError
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+    def __init__(
+        self, model: SlotModel, family: Family, vocabulary: Vocabulary, limits: EngineLimits
     ) -> None:
-        await self.aclose()
-
-
-class Engine:
-    """Generates for many jobs at once; runs torch in a thread of its own."""
+        self._model = model
+        self._family = family
+        self._vocabulary = vocabulary
+        self._limits = limits
+        self._line = WaitingLine(limits.queue_length)
+        self._open: set[Ticket] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._draining = False
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._last_look = time.monotonic()
 
     def start(self) -> None:
-        """Starts the thread. Call once, on the event loop that will submit."""
-        raise NotImplementedError
+        """Starts the thread. Call once."""
+        self._loop = StepLoop(
+            self._model,
+            self._family,
+            self._vocabulary,
+            self._line,
+            Outbox(asyncio.get_running_loop()),
+            self._limits,
+            self._released,
+        )
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._thread.start()
 
     def submit(self, job: Job) -> EventStream:
         """Queues the job.
 
         Raises at once QueueFull (with ``retry_after_s``), Draining, LimitExceeded
-        (prompt + max_new_tokens beyond the context) or DeadlineExceeded. Call on
-        the event loop.
+        (prompt and answer beyond the context), InvalidRequest (empty prompt) or
+        DeadlineExceeded.
         """
-        raise NotImplementedError
+        if self._draining:
+            raise Draining("this node takes no new work")
+        self._check(job)
+        ticket = Ticket(job, self._give_up)
+        self._line.put(ticket)
+        self._open.add(ticket)
+        self._idle.clear()
+        self._wake.set()
+        return ticket.stream
 
     def set_limits(self, limits: EngineLimits) -> None:
         """Applies from the next step on; running sequences are never cut."""
-        raise NotImplementedError
+        self._loop.limits = limits
+        self._line.length = limits.queue_length
+        self._wake.set()
 
     def snapshot(self) -> EngineStatus:
-        """The load now; cheap, from any thread."""
-        raise NotImplementedError
+        """The load now."""
+        tokens = sum(run.sequence.tokens_left for run in list(self._loop.runs)) + self._line.tokens
+        return EngineStatus(
+            running=len(self._loop.runs),
+            queued=len(self._line),
+            pending_forwards=math.ceil(tokens / self._loop.tokens_per_forward),
+            step_seconds=self._loop.step_seconds,
+            slots=self._model.slots,
+            busy=bool(self._open),
+            last_step_at=self._last_look,
+            draining=self._draining,
+        )
 
     def drain(self) -> None:
         """Refuses new jobs with Draining; what waits or runs goes on."""
-        raise NotImplementedError
+        self._draining = True
 
     def resume(self) -> None:
         """Takes new jobs again."""
-        raise NotImplementedError
+        self._draining = False
 
     async def idle(self) -> None:
         """Returns once nothing runs and nothing waits."""
-        raise NotImplementedError
+        await self._idle.wait()
 
     async def stop(self) -> None:
-        """Ends what is left with Draining and joins the thread."""
-        raise NotImplementedError
+        """Ends what is left with Draining and joins the thread. Idempotent."""
+        self._draining = True
+        self._stopping.set()
+        self._wake.set()
+        await asyncio.to_thread(self._thread.join)
+
+    def _check(self, job: Job) -> None:
+        if not job.prompt_ids:
+            raise InvalidRequest("the prompt is empty")
+        room = self._model.max_context - len(job.prompt_ids)
+        if not 0 < job.max_new_tokens <= room:
+            raise LimitExceeded.field(
+                "sampling.max_new_tokens",
+                f"{job.max_new_tokens} do not fit behind a prompt of {len(job.prompt_ids)} tokens"
+                f" in a context of {self._model.max_context}",
+            )
+        if job.deadline is not None and job.deadline <= time.monotonic():
+            raise DeadlineExceeded("the deadline has passed already")
+
+    def _work(self) -> None:
+        """The thread: steps while there is work, sleeps while there is none."""
+        while not self._stopping.is_set():
+            self._wake.clear()
+            worked = self._loop.step()
+            self._last_look = time.monotonic()
+            if not worked:
+                self._wake.wait(_PAUSE_S if self._loop.runs else _REST_S)
+        self._loop.end_all(Draining("this node is stopping"))
+
+    def _give_up(self, ticket: Ticket) -> None:
+        """The reader left: out of the line at once, or out of its slot within a step."""
+        if self._line.discard(ticket):
+            self._released(ticket)
+        self._wake.set()
+
+    def _released(self, ticket: Ticket) -> None:
+        """Nothing of the job is left in the line or in a slot."""
+        self._open.discard(ticket)
+        if not self._open:
+            self._idle.set()

@@ -1,0 +1,225 @@
+"""Block diffusion as a sequence of the step loop.
+
+The open block is denoised with attention over all of itself and everything
+before it. Two things share a forward wherever they can: the prompt's prefill
+with the first denoising step, and the forward that writes a finished block's
+keys and values with the first step of the next block. That is exact, because a
+row never sees beyond its own block (Fast-dLLM v2, SDAR).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from services.chassis.errors import InvalidRequest
+from services.diffusion_worker.canvas import Canvas
+from services.diffusion_worker.strategy import STRATEGIES, Guess, commit, edit
+from services.generation.sampling import Draw, Predictions, uniform
+from services.generation.sequence import Figures, Piece, Progress, Rows
+from services.generation.thinking import Reasoning
+from services.generation.types import DenoisingPlan, FinishReason, Job
+from services.generation.vocabulary import Vocabulary
+
+MAX_RECOMMITS = 2
+"""Times that edits may send a finished block through its commit forward again."""
+
+
+class BlockDiffusion:
+    """Masked block diffusion over a causal decoder's weights.
+
+    With ``logit_shift`` the logits of a position speak of the next token, as
+    they do in the AR model it came from; otherwise of the position's own.
+    Prompts longer than ``prefill_chunk`` tokens take several forwards.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, *, logit_shift: bool, prefill_chunk: int = 256
+    ) -> None:
+        if vocabulary.mask_id is None:
+            raise ValueError("a masked diffusion model needs a mask token")
+        self.vocabulary = vocabulary
+        self.mask_id = vocabulary.mask_id
+        self.shift = int(logit_shift)
+        self.prefill_chunk = prefill_chunk
+
+    def open(self, job: Job) -> BlockSequence:
+        """Starts a sequence; raises InvalidRequest without a plan it knows."""
+        if job.denoising is None or job.denoising.strategy not in STRATEGIES:
+            raise InvalidRequest.field(
+                "diffusion.strategy", f"one of {', '.join(STRATEGIES)} is needed"
+            )
+        return BlockSequence(job, job.denoising, self)
+
+
+class BlockSequence:
+    """One request under denoising."""
+
+    def __init__(self, job: Job, plan: DenoisingPlan, family: BlockDiffusion) -> None:
+        self.figures = Figures()
+        self._job = job
+        self._plan = plan
+        self._family = family
+        self._canvas = Canvas(job.prompt_ids, job.max_new_tokens, plan.block_length, family.mask_id)
+        self._cached = 0
+        """Positions whose keys and values are final; the start of a block."""
+        self._sent = len(job.prompt_ids)
+        """Positions whose tokens are final and handed over."""
+        self._asked: list[int] = []
+        """Positions that the forward under way is asked about."""
+        self._computed = 0
+        """One past the last position of that forward."""
+        self._prefilling = False
+        """Whether it computes a part of the prompt and nothing else."""
+        self._carried: Guess | None = None
+        """What the block before the open one says of its first position."""
+        self._steps: dict[int, int] = defaultdict(int)
+        self._recommits = 0
+        self._end: int | None = None
+        """Position of the end token, once everything before it is decided."""
+        self._pin_end_of_reasoning()
+
+    @property
+    def tokens_left(self) -> int:
+        """Answer tokens that may still come."""
+        return self._canvas.limit - self._sent
+
+    def rows(self) -> Rows:
+        """A chunk of the prompt, or the open block behind what is not cached yet."""
+        size, shift = self._plan.block_length, self._family.shift
+        start, end = self._cached, self._canvas.end
+        chunk = max(size, self._family.prefill_chunk // size * size)
+        self._prefilling = self._canvas.open - start > chunk
+        if self._prefilling:
+            end = start + chunk
+        self._asked = [] if self._prefilling else self._questions(start + shift)
+        self._computed = end
+        return Rows(
+            tokens=self._canvas[start:end],
+            start=start,
+            reach=[stop for stop in range(start + size, end + size, size) for _ in range(size)],
+            wanted=[position - shift - start for position in self._asked],
+            draws=self._draws(),
+        )
+
+    def accept(self, predictions: Predictions) -> Progress:
+        """Keeps or edits the finished block, then settles part of the open one."""
+        self.figures.forward_passes += 1
+        if self._prefilling:
+            self._cached = self._computed
+            return Progress()
+        self.figures.generating_forwards += 1
+        likeliest = self._guesses(predictions.best, predictions.best_confidence)
+        if self._edit_closed(likeliest):
+            return Progress() if self._end is None else self._progress()
+        self._cached = self._canvas.open
+        self._denoise(likeliest, self._guesses(predictions.drawn, predictions.drawn_confidence))
+        return self._progress()
+
+    def cut(self) -> Progress:
+        """Hands over what is decided from the left, final or not."""
+        return Progress(self._hand_over(next(iter(self._canvas.masked()), self._canvas.limit)))
+
+    def _questions(self, first: int) -> list[int]:
+        """Positions from ``first`` on to ask about: masked ones, and those that may be edited."""
+        positions = self._canvas.masked()
+        if self._plan.edit_threshold < 1:
+            positions += self._canvas.editable(self._sent, self._canvas.end)
+        return sorted(position for position in positions if position >= first)
+
+    def _draws(self) -> list[Draw]:
+        """This step's luck at each position asked about; none at temperature 0."""
+        job, block = self._job, self._canvas.open // self._plan.block_length
+        if job.temperature == 0:
+            return []
+        step = self._steps[block]
+        return [
+            Draw(job.temperature, job.top_p, job.top_k, uniform(job.seed, block, step, position))
+            for position in self._asked
+        ]
+
+    def _guesses(self, tokens: list[int], confidences: list[float]) -> dict[int, Guess]:
+        return dict(zip(self._asked, map(Guess, tokens, confidences), strict=True))
+
+    def _edit_closed(self, likeliest: dict[int, Guess]) -> bool:
+        """Edits what is decided before the open block; True if it has to be computed again."""
+        if self._recommits >= MAX_RECOMMITS:
+            return False
+        closed = self._canvas.editable(self._sent, self._canvas.open)
+        edits = edit(closed, likeliest, self._plan)
+        for position, token in edits.items():
+            self._canvas.place(position, token)
+        if edits:
+            self._end = self._canvas.find(self._family.vocabulary.eos_id, self._sent)
+            self._recommits += 1
+        return bool(edits)
+
+    def _denoise(self, likeliest: dict[int, Guess], drawn: dict[int, Guess]) -> None:
+        """One step on the open block."""
+        canvas, eos_id = self._canvas, self._family.vocabulary.eos_id
+        block = canvas.open // self._plan.block_length
+        self._carry(drawn)
+        masked = canvas.masked()
+        edits = edit(canvas.editable(canvas.open, canvas.end), likeliest, self._plan)
+        guesses = [drawn[position] for position in masked]
+        decision = commit(guesses, self._plan, self._plan.max_steps - self._steps[block], eos_id)
+        for index in decision.chosen:
+            canvas.place(masked[index], guesses[index].token)
+        for position, token in edits.items():
+            if token != eos_id or position < canvas.frontier:
+                canvas.place(position, token)
+        self._end = canvas.find(eos_id, canvas.first)
+        self._steps[block] += 1
+        self.figures.denoise_steps += 1
+        self.figures.forced_commits += decision.forced
+
+    def _carry(self, drawn: dict[int, Guess]) -> None:
+        """Keeps the guess at the open block's first position, or puts the kept one back.
+
+        Under a logit shift it comes from the block before, which is computed once.
+        """
+        if self._canvas.open in drawn:
+            self._carried = drawn[self._canvas.open]
+        elif self._carried is not None:
+            drawn[self._canvas.open] = self._carried
+
+    def _progress(self) -> Progress:
+        """Hands over what is final by now and opens the next block when it is time."""
+        canvas = self._canvas
+        if self._end is not None:
+            return Progress(self._hand_over(self._end), FinishReason.STOP)
+        pieces = self._hand_over(canvas.open)
+        while not canvas.masked():
+            if not canvas.open_next():
+                return Progress(pieces + self._hand_over(canvas.limit), FinishReason.LENGTH)
+            self._recommits = 0
+            self._carried = None
+            self._pin_end_of_reasoning()
+        return Progress(pieces)
+
+    def _hand_over(self, end: int) -> tuple[Piece, ...]:
+        """The tokens before ``end`` that were not handed over yet, block by block."""
+        pieces = []
+        size = self._plan.block_length
+        while self._sent < end:
+            block = self._sent // size
+            stop = min(end, (block + 1) * size)
+            pieces.append(
+                Piece(
+                    tokens=tuple(self._canvas[self._sent : stop]),
+                    block_index=self._canvas.block_of(self._sent),
+                    denoise_steps=self._steps[block],
+                )
+            )
+            self._sent = stop
+        return tuple(pieces)
+
+    def _pin_end_of_reasoning(self) -> None:
+        """Closes the reasoning within the open block if its limit falls there."""
+        canvas, vocabulary, job = self._canvas, self._family.vocabulary, self._job
+        if job.max_thinking_tokens is None or vocabulary.think_close_id is None:
+            return
+        reasoning = Reasoning(vocabulary, inside=job.thinking, limit=job.max_thinking_tokens)
+        for token in canvas[canvas.prompt_length : canvas.first]:
+            reasoning.observe(token)
+        if reasoning.left is not None:
+            canvas.pin(canvas.first + reasoning.left, vocabulary.think_close_id)

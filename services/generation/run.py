@@ -1,0 +1,100 @@
+"""One admitted job, from its slot to its last event."""
+
+from __future__ import annotations
+
+from services.chassis.errors import DeadlineExceeded, EngineFailure
+from services.generation.sampling import Predictions
+from services.generation.sequence import Piece, Progress, Sequence
+from services.generation.text import Transcript
+from services.generation.ticket import Ticket
+from services.generation.types import Delta, Event, Finished, FinishReason, Timing, Usage
+
+
+class Run:
+    """A sequence with its slot, its text and its clock."""
+
+    def __init__(
+        self, ticket: Ticket, slot: int, sequence: Sequence, transcript: Transcript, now: float
+    ) -> None:
+        self.ticket = ticket
+        self.slot = slot
+        self.sequence = sequence
+        self._transcript = transcript
+        self._started = now
+        self._prefilled: float | None = None
+        self._first_output: float | None = None
+        self._stalled_since: float | None = None
+
+    def stalled(self, now: float) -> float:
+        """Seconds for which the reader has been too far behind; 0 if it is not."""
+        if not self.ticket.stream.full:
+            self._stalled_since = None
+            return 0.0
+        if self._stalled_since is None:
+            self._stalled_since = now
+        return max(now - self._stalled_since, 1e-9)
+
+    def advance(self, predictions: Predictions, now: float) -> list[Event]:
+        """Takes a forward's predictions; returns what may be sent.
+
+        Raises EngineFailure if they are not finite numbers.
+        """
+        if not all(p == p for p in predictions.best_confidence):
+            raise EngineFailure("the model gave logits that are not finite")
+        progress = self.sequence.accept(predictions)
+        if self._prefilled is None and predictions.best:
+            self._prefilled = now
+        return self._settle(progress, now)
+
+    def cut(self, now: float) -> list[Event]:
+        """Ends at the answer's time with what there is; DeadlineExceeded if that is nothing."""
+        progress = self.sequence.cut()
+        if not progress.pieces and not self._transcript.tokens:
+            raise DeadlineExceeded("there was no time for a single token")
+        return self._settle(Progress(progress.pieces, FinishReason.DEADLINE), now)
+
+    def _settle(self, progress: Progress, now: float) -> list[Event]:
+        events: list[Event] = []
+        for piece in progress.pieces:
+            self._write(self._transcript.push(piece.tokens), piece, events, now)
+        reason = FinishReason.STOP if self._transcript.stopped else progress.finish
+        if reason is not None:
+            last = progress.pieces[-1] if progress.pieces else Piece((), 0)
+            self._write(self._transcript.finish(), last, events, now)
+            events.append(self._finished(reason, now))
+        return events
+
+    def _write(self, text: str, piece: Piece, events: list[Event], now: float) -> None:
+        if text:
+            events.append(Delta(text, piece.block_index, piece.denoise_steps))
+            self._first_output = self._first_output or now
+
+    def _finished(self, reason: FinishReason, now: float) -> Finished:
+        job, figures = self.ticket.job, self.sequence.figures
+        tokens = self._transcript.tokens
+        return Finished(
+            finish_reason=reason,
+            usage=Usage(
+                prompt_tokens=len(job.prompt_ids),
+                completion_tokens=tokens,
+                thinking_tokens=self._transcript.thinking_tokens,
+                denoise_steps=figures.denoise_steps,
+                forward_passes=figures.forward_passes,
+                tokens_per_forward=tokens / max(1, figures.generating_forwards),
+            ),
+            timing=self._timing(now),
+            thinking=self._transcript.thinking,
+            seed=job.seed,
+            best_effort=reason is FinishReason.DEADLINE or figures.forced_commits > 0,
+        )
+
+    def _timing(self, now: float) -> Timing:
+        arrived = self.ticket.job.arrived
+        prefilled = self._prefilled or now
+        return Timing(
+            queue=self._started - arrived,
+            prefill=prefilled - self._started,
+            decode=now - prefilled,
+            first_output=(self._first_output or now) - arrived,
+            total=now - arrived,
+        )

@@ -1,0 +1,117 @@
+"""From logits to tokens, row by row.
+
+Every row is computed on its own, and its randomness is a pure function of
+(seed, block, step, position): who shares the batch changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+_WORD = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How one row is drawn; ``uniform`` in [0, 1) is its luck."""
+
+    temperature: float
+    top_p: float
+    top_k: int
+    uniform: float
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The model's view of some rows, one list entry each.
+
+    ``best`` is the likeliest token, ``drawn`` the one taken (the same without
+    temperature); confidences are the model's own probabilities, before
+    temperature and filters, NaN where the logits were not finite.
+    """
+
+    best: list[int]
+    best_confidence: list[float]
+    drawn: list[int]
+    drawn_confidence: list[float]
+    logits: Tensor = field(repr=False)
+    """Shape [rows, vocabulary], float32, banned tokens at -inf."""
+
+    def part(self, start: int, end: int) -> Predictions:
+        """The rows from start to end."""
+        rows = slice(start, end)
+        return Predictions(
+            self.best[rows],
+            self.best_confidence[rows],
+            self.drawn[rows],
+            self.drawn_confidence[rows],
+            self.logits[rows],
+        )
+
+
+def uniform(seed: int, block: int, step: int, position: int) -> float:
+    """A number in [0, 1) that depends on the arguments only.
+
+    SplitMix64 (Steele, Lea, Flood 2014) folded over the counters.
+    """
+    state = seed & _WORD
+    for counter in (block, step, position):
+        state = _mix((state ^ counter) + 0x9E3779B97F4A7C15)
+    return (state >> 11) / (1 << 53)
+
+
+@torch.inference_mode()
+def predict(
+    logits: Tensor, draws: Sequence[Draw | None], banned: Sequence[int] = ()
+) -> Predictions:
+    """Chooses a token for each row of ``logits`` [rows, vocabulary], float32.
+
+    Rows whose draw is None take the likeliest token. ``logits`` is changed in
+    place: banned tokens get -inf.
+    """
+    for token in banned:
+        logits[:, token] = -torch.inf
+    probabilities = logits.softmax(dim=-1)
+    top = probabilities.max(dim=-1)
+    best, confidence = top.indices.tolist(), top.values.tolist()
+    drawn, drawn_confidence = best, confidence
+    chosen = [row for row, draw in enumerate(draws) if draw is not None]
+    if chosen:
+        drawn, drawn_confidence = list(best), list(confidence)
+        tokens = _draw(logits[chosen], [draw for draw in draws if draw is not None])
+        for row, token, p in zip(
+            chosen, tokens.tolist(), probabilities[chosen, tokens].tolist(), strict=True
+        ):
+            drawn[row], drawn_confidence[row] = token, p
+    return Predictions(best, confidence, drawn, drawn_confidence, logits)
+
+
+def _draw(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
+    """Inverse transform over the tokens sorted by probability, filters applied.
+
+    A row that is not finite gives token 0; its confidence tells.
+    """
+    scale = torch.tensor([[draw.temperature] for draw in draws])
+    shares = torch.nan_to_num(logits / scale).softmax(dim=-1)
+    ranked = shares.sort(stable=True, dim=-1, descending=True)
+    below = ranked.values.cumsum(dim=-1) - ranked.values
+    keep = below < torch.tensor([[draw.top_p] for draw in draws])
+    keep &= torch.arange(logits.shape[-1]) < torch.tensor(
+        [[draw.top_k or logits.shape[-1]] for draw in draws]
+    )
+    mass = (ranked.values * keep).cumsum(dim=-1)
+    luck = torch.tensor([[draw.uniform] for draw in draws]) * mass[:, -1:]
+    rank = torch.searchsorted(mass, luck, right=True).clamp_(max=keep.sum(dim=-1, keepdim=True) - 1)
+    tokens: Tensor = ranked.indices.gather(-1, rank).squeeze(-1)
+    return tokens
+
+
+def _mix(word: int) -> int:
+    word &= _WORD
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
+    return word ^ (word >> 31)

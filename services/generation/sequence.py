@@ -1,0 +1,92 @@
+"""What the step loop and a sequence say to each other.
+
+A sequence is one request's decoding state. The loop knows no paradigm: it asks
+a sequence for rows, runs them with everybody else's, and hands back what the
+model makes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from services.generation.sampling import Draw, Predictions
+from services.generation.types import FinishReason, Job
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Token rows that a sequence wants computed in the next forward.
+
+    Row i is ``tokens[i]`` at position ``start + i``. It attends to the positions
+    below ``reach[i]`` of its own slot, and its keys and values land at its
+    position, in place of what an earlier forward left there. ``wanted`` are the
+    rows whose predictions come back, ascending; ``draws`` says how each of them
+    is drawn, and is empty where the likeliest token is taken.
+    """
+
+    tokens: list[int]
+    start: int
+    reach: list[int]
+    wanted: list[int]
+    draws: list[Draw] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Tokens that are final, without the end token."""
+
+    tokens: tuple[int, ...]
+    block_index: int
+    denoise_steps: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one forward settled."""
+
+    pieces: tuple[Piece, ...] = ()
+    finish: FinishReason | None = None
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts of one sequence, kept by it."""
+
+    forward_passes: int = 0
+    generating_forwards: int = 0
+    """Forwards that could settle answer tokens: all but those of prefill alone."""
+    denoise_steps: int = 0
+    forced_commits: int = 0
+    """Tokens committed below the threshold because max_steps ran out."""
+
+
+class Sequence(Protocol):
+    """One request's decoding state; only the engine's thread touches it."""
+
+    figures: Figures
+
+    @property
+    def tokens_left(self) -> int:
+        """Answer tokens that may still come."""
+        ...
+
+    def rows(self) -> Rows:
+        """What to compute next; asked once per forward."""
+        ...
+
+    def accept(self, predictions: Predictions) -> Progress:
+        """Takes the predictions of the wanted rows, in their order."""
+        ...
+
+    def cut(self) -> Progress:
+        """Ends here: hands over what is decided from the left, if not yet final."""
+        ...
+
+
+class Family(Protocol):
+    """How one kind of model generates."""
+
+    def open(self, job: Job) -> Sequence:
+        """Starts a sequence; raises InvalidRequest for what the kind cannot do."""
+        ...

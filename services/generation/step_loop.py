@@ -1,0 +1,223 @@
+"""One step of the engine: everybody's next rows in one forward."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from services.chassis.errors import DeadlineExceeded, EngineFailure, ServiceError, SlowReader
+from services.generation.admission import WaitingLine
+from services.generation.outbox import Outbox
+from services.generation.run import Run
+from services.generation.sampling import Draw, Predictions, predict
+from services.generation.sequence import Family, Rows
+from services.generation.slot_model import SlotModel
+from services.generation.text import Transcript
+from services.generation.ticket import Ticket
+from services.generation.types import Event, Finished, Job
+from services.generation.vocabulary import Vocabulary
+
+log = structlog.get_logger()
+
+STALL_LIMIT_S = 30.0
+"""How long a reader may be too far behind before its call is cut."""
+
+Batch = list[tuple[Run, Rows]]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What the engine may take on; can be replaced between any two steps.
+
+    ``max_concurrency`` sequences hold a slot at once (0: as many as there are
+    slots), ``max_batch_size`` of them share a forward, ``max_forward_rows``
+    token rows go into one, and ``queue_length`` jobs wait.
+    """
+
+    max_batch_size: int = 8
+    queue_length: int = 64
+    max_concurrency: int = 0
+    max_forward_rows: int = 512
+
+
+class StepLoop:
+    """The sequences that hold slots, and the step that moves them all on.
+
+    Used by the engine's thread alone, but for ``limits`` and the figures.
+    """
+
+    def __init__(
+        self,
+        model: SlotModel,
+        family: Family,
+        vocabulary: Vocabulary,
+        line: WaitingLine,
+        outbox: Outbox,
+        limits: EngineLimits,
+        on_release: Callable[[Ticket], None],
+    ) -> None:
+        self.limits = limits
+        self.step_seconds = 0.0
+        self.tokens_per_forward = 1.0
+        self.runs: list[Run] = []
+        """Least recently computed first."""
+        self._model = model
+        self._family = family
+        self._vocabulary = vocabulary
+        self._banned = () if vocabulary.mask_id is None else (vocabulary.mask_id,)
+        self._line = line
+        self._outbox = outbox
+        self._on_release = on_release
+        self._free_slots = list(reversed(range(model.slots)))
+
+    def step(self) -> bool:
+        """Moves everybody on by one forward; False if there was nothing to compute."""
+        now = time.monotonic()
+        self._drop(now)
+        self._admit(now)
+        batch = self._choose(now)
+        if batch:
+            self._compute(batch)
+            self.step_seconds = _average(self.step_seconds, time.monotonic() - now)
+        self._outbox.flush()
+        return bool(batch)
+
+    def end_all(self, error: ServiceError) -> None:
+        """Ends what runs and what waits with ``error``."""
+        for run in list(self.runs):
+            self._fail(run, error)
+        for ticket in self._line.clear():
+            self._refuse(ticket, error)
+        self._outbox.flush()
+
+    def _drop(self, now: float) -> None:
+        """Frees the slots of sequences that nobody waits for, or that are out of time."""
+        for ticket in self._line.expired(now):
+            self._refuse(ticket, DeadlineExceeded("the deadline passed in the queue"))
+        for run in list(self.runs):
+            job = run.ticket.job
+            if run.ticket.cancelled:
+                self._release(run)
+            elif job.deadline is not None and now >= job.deadline:
+                self._fail(run, DeadlineExceeded("the deadline passed during generation"))
+            elif job.answer_by is not None and now + self.step_seconds >= job.answer_by:
+                self._act(run, partial(run.cut, now))
+            elif run.stalled(now) > STALL_LIMIT_S:
+                self._fail(run, SlowReader(f"nothing was read for {STALL_LIMIT_S:.0f} s"))
+
+    def _admit(self, now: float) -> None:
+        """Gives free slots to those whose turn it is."""
+        most = min(self.limits.max_concurrency or self._model.slots, self._model.slots)
+        while self._free_slots and len(self.runs) < most:
+            ticket = self._line.take(now)
+            if ticket is None:
+                return
+            self._open(ticket, now)
+
+    def _open(self, ticket: Ticket, now: float) -> None:
+        job = ticket.job
+        try:
+            sequence = self._family.open(job)
+        except Exception as error:
+            self._refuse(ticket, _as_service_error(error, job))
+            return
+        transcript = Transcript(self._vocabulary, job.stop, thinking=job.thinking)
+        self.runs.append(Run(ticket, self._free_slots.pop(), sequence, transcript, now))
+
+    def _choose(self, now: float) -> Batch:
+        """Rows of the sequences whose turn it is, within the limits of one forward."""
+        batch: Batch = []
+        count = 0
+        for run in list(self.runs):
+            if run.stalled(now):
+                continue
+            try:
+                rows = run.sequence.rows()
+            except Exception as error:
+                self._fail(run, _as_service_error(error, run.ticket.job))
+                continue
+            count += len(rows.tokens)
+            if batch and count > self.limits.max_forward_rows:
+                break
+            batch.append((run, rows))
+            if len(batch) == self.limits.max_batch_size:
+                break
+        return batch
+
+    def _compute(self, batch: Batch) -> None:
+        """One forward; its failure fails those in it and nobody else."""
+        try:
+            predictions = self._forward(batch)
+        except Exception as error:
+            log.error("forward_failed", sequences=len(batch), error=type(error).__name__)
+            for run, _ in batch:
+                self._fail(run, EngineFailure("the forward pass failed"))
+            return
+        now, start = time.monotonic(), 0
+        for run, rows in batch:
+            end = start + len(rows.wanted)
+            self._act(run, partial(run.advance, predictions.part(start, end), now))
+            start = end
+        self._rotate(batch)
+
+    def _forward(self, batch: Batch) -> Predictions:
+        logits = self._model.forward([(run.slot, rows) for run, rows in batch])
+        draws: list[Draw | None] = []
+        for _, rows in batch:
+            draws += rows.draws or [None] * len(rows.wanted)
+        return predict(logits, draws, self._banned)
+
+    def _rotate(self, batch: Batch) -> None:
+        """Those who were computed go behind those who were not."""
+        served = {run for run, _ in batch}
+        waiting = [run for run in self.runs if run not in served]
+        if waiting:
+            self.runs = waiting + [run for run in self.runs if run in served]
+
+    def _act(self, run: Run, action: Callable[[], list[Event]]) -> None:
+        """Sends what the action gives; an error in it ends this sequence alone."""
+        try:
+            events = action()
+        except Exception as error:
+            self._fail(run, _as_service_error(error, run.ticket.job))
+            return
+        for event in events:
+            self._outbox.send(run.ticket, event)
+            if isinstance(event, Finished):
+                self._release(run)
+                self._note(event)
+
+    def _note(self, finished: Finished) -> None:
+        measured = finished.usage.tokens_per_forward
+        if measured > 0:
+            self.tokens_per_forward = _average(self.tokens_per_forward, measured)
+
+    def _fail(self, run: Run, error: ServiceError) -> None:
+        self._outbox.send(run.ticket, error)
+        self._release(run)
+
+    def _refuse(self, ticket: Ticket, error: ServiceError) -> None:
+        self._outbox.send(ticket, error)
+        self._outbox.call(lambda: self._on_release(ticket))
+
+    def _release(self, run: Run) -> None:
+        self.runs.remove(run)
+        self._free_slots.append(run.slot)
+        self._outbox.call(lambda: self._on_release(run.ticket))
+
+
+def _average(old: float, new: float) -> float:
+    """Moving average; the first figure stands for itself."""
+    return new if old == 0 else old + 0.1 * (new - old)
+
+
+def _as_service_error(error: Exception, job: Job) -> ServiceError:
+    """A sequence's failure as its caller sees it; one that nobody foresaw is logged."""
+    if isinstance(error, ServiceError):
+        return error
+    log.error("sequence_failed", request_id=job.request_id, exc_info=error)
+    return EngineFailure("this sequence failed")

@@ -1,0 +1,97 @@
+"""The way back of a job's events, from the engine's thread to the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from types import TracebackType
+from typing import Self
+
+from services.chassis.errors import ServiceError
+from services.generation.types import Event, Finished
+
+CAPACITY = 64
+"""Events a reader may be behind before its sequence pauses."""
+
+Item = Event | ServiceError
+
+
+class EventStream(AsyncIterator[Event]):
+    """The events of one job; the last is a Finished.
+
+    Errors surface as ServiceError from the iteration. Leaving the ``async
+    with``, ``aclose()``, or cancelling a task that awaits the next event frees
+    the job's slot within one step. Read by one task on the event loop; the
+    engine's thread only counts what it sends.
+    """
+
+    def __init__(self, on_close: Callable[[], None], capacity: int = CAPACITY) -> None:
+        self._on_close = on_close
+        self._capacity = capacity
+        self._items: deque[Item] = deque()
+        self._arrived = asyncio.Event()
+        self._sent = 0
+        self._taken = 0
+        self.closed = False
+        """Whether nobody will read on: given up, or at its end."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the reader is too far behind; asked by the engine's thread."""
+        return self._sent - self._taken >= self._capacity
+
+    def count(self) -> None:
+        """Notes one more item on its way; called by the engine's thread."""
+        self._sent += 1
+
+    def deliver(self, item: Item) -> None:
+        """Hands the reader an item; called on the event loop."""
+        self._items.append(item)
+        self._arrived.set()
+
+    async def __anext__(self) -> Event:
+        if self.closed:
+            raise StopAsyncIteration
+        try:
+            while not self._items:
+                self._arrived.clear()
+                await self._arrived.wait()
+        except asyncio.CancelledError:
+            await self.aclose()
+            raise
+        return self._take()
+
+    async def aclose(self) -> None:
+        """Gives the job up; does nothing if it has ended. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self._on_close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._on_close()
+
+    def _take(self) -> Event:
+        item = self._items.popleft()
+        self._taken += 1
+        if isinstance(item, ServiceError):
+            self.closed = True
+            raise item
+        self.closed = isinstance(item, Finished)
+        return item
