@@ -6,14 +6,18 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 _PAUSE_S = 0.02
 
 
-async def eventually(check: Callable[[], T | Awaitable[T]], timeout_s: float = 10.0) -> T:
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], timeout_s: float = 10.0) -> T: ...
+@overload
+async def eventually(check: Callable[[], T], timeout_s: float = 10.0) -> T: ...
+async def eventually(check: Callable[[], Awaitable[T] | T], timeout_s: float = 10.0) -> T:
     """Calls ``check`` until it returns something true, and returns that.
 
     An AssertionError counts as not yet. After ``timeout_s`` the last fault, or

@@ -79,7 +79,7 @@ def check_group(group: config_pb2.Group) -> None:
         if not is_id(value) and (value or field == "group")
     ]
     for field, (low, high) in _GROUP_RANGES.items():
-        if group.HasField(field) and not low <= getattr(group, field) <= high:  # type: ignore[arg-type]
+        if group.HasField(field) and not low <= getattr(group, field) <= high:
             violations.append(FieldViolation(f"group.{field}", f"must be {low} to {high}"))
     if group.HasField("confidence_threshold") and not 0 < group.confidence_threshold <= 1:
         violations.append(FieldViolation("group.confidence_threshold", "must be over 0, to 1"))

@@ -65,7 +65,7 @@ class _Running:
         self.port = await self.server.start(serving=True)
         self.channel = open_channel(f"127.0.0.1:{self.port}")
         self.stub = inference_pb2_grpc.InferenceServiceStub(self.channel)
-        self.health = health_pb2_grpc.HealthStub(self.channel)
+        self.health: Any = health_pb2_grpc.HealthStub(self.channel)
 
 
 @pytest.fixture

@@ -1,0 +1,13 @@
+"""How each kind of configuration is spelled in etcd."""
+
+from __future__ import annotations
+
+from braid.config.v1 import config_pb2
+from braid.routing.v1 import routing_pb2
+from services.chassis.documents import message_parser, parse_shares
+from services.config_center.store import Document, render_message, render_shares
+
+MODEL_VERSION = Document(message_parser(config_pb2.ModelVersion), render_message)
+POLICY = Document(message_parser(routing_pb2.Policy), render_message)
+GROUP = Document(message_parser(config_pb2.Group), render_message)
+SHARES = Document(parse_shares, render_shares)

@@ -1,0 +1,170 @@
+"""ConfigService: checks what comes in, leaves the writing to the store."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+from google.protobuf.struct_pb2 import Struct
+
+from braid.config.v1 import config_pb2, config_pb2_grpc
+from services.chassis import keys
+from services.chassis.errors import InvalidRequest, NotFound
+from services.config_center import validation
+from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
+from services.config_center.store import ABSENT, Store
+from services.config_center.version_folder import (
+    VersionFolder,
+    differences,
+    folder_of,
+    read_version,
+)
+from services.router.builtin_policy import builtin_policy
+
+Context = Any
+
+log = structlog.get_logger()
+
+
+class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
+    """Models, policy, traffic and groups in etcd."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def RegisterModel(
+        self, request: config_pb2.RegisterModelRequest, context: Context
+    ) -> config_pb2.RegisterModelResponse:
+        """Records a version; hashing runs in a thread so that other calls go on."""
+        validation.check_version(request.model, request.version)
+        folder = await asyncio.to_thread(read_version, folder_of(request.uri))
+        if request.expected_files:
+            _check_files(folder, list(request.expected_files))
+        record = _record(request, folder)
+        key = keys.model_key(request.model, request.version)
+        revision = await self._store.create(key, MODEL_VERSION, record)
+        log.info(
+            "model_registered", model=request.model, version=request.version, revision=revision
+        )
+        return config_pb2.RegisterModelResponse(model_version=record, revision=revision)
+
+    async def ListModels(
+        self, request: config_pb2.ListModelsRequest, context: Context
+    ) -> config_pb2.ListModelsResponse:
+        """The recorded versions, by model and version."""
+        prefix = keys.model_prefix(request.model) if request.model else keys.MODELS
+        records, revision = await self._store.list(prefix, MODEL_VERSION)
+        return config_pb2.ListModelsResponse(model_versions=records, revision=revision)
+
+    async def GetModel(
+        self, request: config_pb2.GetModelRequest, context: Context
+    ) -> config_pb2.GetModelResponse:
+        """One record."""
+        key = keys.model_key(request.model, request.version)
+        stored = await self._store.read(key, MODEL_VERSION)
+        if stored is None:
+            raise NotFound(f"model {request.model} has no version {request.version}")
+        return config_pb2.GetModelResponse(model_version=stored.value, revision=stored.revision)
+
+    async def PutPolicy(
+        self, request: config_pb2.PutPolicyRequest, context: Context
+    ) -> config_pb2.PutPolicyResponse:
+        """Replaces the policy as a whole."""
+        warnings = validation.check_policy(request.policy)
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        revision = await self._store.replace(keys.POLICY, POLICY, request.policy, expected)
+        log.info("policy_replaced", rules=len(request.policy.rules), revision=revision)
+        return config_pb2.PutPolicyResponse(revision=revision, warnings=warnings)
+
+    async def GetPolicy(
+        self, request: config_pb2.GetPolicyRequest, context: Context
+    ) -> config_pb2.GetPolicyResponse:
+        """The stored policy, or what routers use without one."""
+        stored = await self._store.read(keys.POLICY, POLICY)
+        if stored is None:
+            return config_pb2.GetPolicyResponse(policy=builtin_policy(), revision=ABSENT)
+        return config_pb2.GetPolicyResponse(policy=stored.value, revision=stored.revision)
+
+    async def SetTraffic(
+        self, request: config_pb2.SetTrafficRequest, context: Context
+    ) -> config_pb2.SetTrafficResponse:
+        """Replaces a model's shares; each version must be recorded."""
+        validation.check_ids(model=request.model)
+        shares = dict(request.shares)
+        validation.check_shares(shares)
+        await self._check_recorded(request.model, shares)
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        key = keys.traffic_key(request.model)
+        revision = await self._store.replace(key, SHARES, shares, expected)
+        log.info("traffic_set", model=request.model, shares=shares, revision=revision)
+        return config_pb2.SetTrafficResponse(revision=revision)
+
+    async def _check_recorded(self, model: str, shares: dict[str, int]) -> None:
+        records, _ = await self._store.list(keys.model_prefix(model), MODEL_VERSION)
+        missing = sorted(shares.keys() - {record.version for record in records})
+        if missing:
+            raise InvalidRequest.field("shares", f"not recorded versions of {model}: {missing}")
+
+    async def GetTraffic(
+        self, request: config_pb2.GetTrafficRequest, context: Context
+    ) -> config_pb2.GetTrafficResponse:
+        """A model's shares; none stored means that node weights decide."""
+        stored = await self._store.read(keys.traffic_key(request.model), SHARES)
+        if stored is None:
+            return config_pb2.GetTrafficResponse(revision=ABSENT)
+        return config_pb2.GetTrafficResponse(shares=stored.value, revision=stored.revision)
+
+    async def PutGroup(
+        self, request: config_pb2.PutGroupRequest, context: Context
+    ) -> config_pb2.PutGroupResponse:
+        """Replaces a group's parameters; a version it names must be recorded."""
+        group = request.group
+        validation.check_group(group)
+        if group.version:
+            await self._check_recorded(group.model, {group.version: 1})
+        expected = request.expected_revision if request.HasField("expected_revision") else None
+        revision = await self._store.replace(keys.group_key(group.group), GROUP, group, expected)
+        log.info("group_replaced", group=group.group, revision=revision)
+        return config_pb2.PutGroupResponse(revision=revision)
+
+    async def GetGroup(
+        self, request: config_pb2.GetGroupRequest, context: Context
+    ) -> config_pb2.GetGroupResponse:
+        """One group's parameters."""
+        stored = await self._store.read(keys.group_key(request.group), GROUP)
+        if stored is None:
+            raise NotFound(f"group {request.group} has no parameters stored")
+        return config_pb2.GetGroupResponse(group=stored.value, revision=stored.revision)
+
+    async def ListGroups(
+        self, request: config_pb2.ListGroupsRequest, context: Context
+    ) -> config_pb2.ListGroupsResponse:
+        """All groups with parameters, by name."""
+        groups, revision = await self._store.list(keys.GROUPS, GROUP)
+        return config_pb2.ListGroupsResponse(groups=groups, revision=revision)
+
+
+def _check_files(folder: VersionFolder, expected: list[config_pb2.ModelFile]) -> None:
+    lines = differences(folder.files, expected)
+    if lines:
+        raise InvalidRequest.field("expected_files", "; ".join(lines))
+
+
+def _record(
+    request: config_pb2.RegisterModelRequest, folder: VersionFolder
+) -> config_pb2.ModelVersion:
+    defaults = Struct()
+    defaults.update(folder.defaults)
+    return config_pb2.ModelVersion(
+        model=request.model,
+        version=request.version,
+        uri=request.uri,
+        files=folder.files,
+        family=folder.family,
+        paradigm=folder.paradigm,
+        parameters_total=folder.parameters_total,
+        parameters_active=folder.parameters_active,
+        max_context=folder.max_context,
+        defaults=defaults,
+    )
