@@ -1,0 +1,5 @@
+"""``python -m services.cli`` is the `braid` command."""
+
+from services.cli.app import main
+
+main()
