@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from braid.worker.v1 import worker_pb2
 
 REPORT_LAG_S = 0.02
@@ -55,6 +59,15 @@ class NodeLoad:
             if ticket.started > arrived_before:
                 break
             self._forget(ticket)
+
+    @contextmanager
+    def carrying(self, forwards: float) -> Iterator[None]:
+        """Counts a call of so many forward passes while the block runs."""
+        ticket = self.start(forwards, time.monotonic())
+        try:
+            yield
+        finally:
+            self.finish(ticket)
 
     def start(self, forwards: float, now: float) -> Ticket:
         """Counts a call that is sent there now."""

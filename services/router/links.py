@@ -1,0 +1,78 @@
+"""Connections to the inference ports of workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc.aio
+
+from services.chassis.channel import open_channel
+
+SERVICE = "braid.inference.v1.InferenceService"
+GENERATE = "Generate"
+GENERATE_STREAM = "GenerateStream"
+
+
+class Link:
+    """One connection, its two calls, which take and give bytes, and how many run on it."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = open_channel(address)
+        self.generate: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
+            f"/{SERVICE}/{GENERATE}"
+        )
+        self.generate_stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = (
+            self._channel.unary_stream(f"/{SERVICE}/{GENERATE_STREAM}")
+        )
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Keeps the connection open while the block runs."""
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def connected(self, timeout_s: float) -> bool:
+        """Connects if need be; False where the port does not answer in time."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._channel.channel_ready()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Closes once the last call on it has ended."""
+        await self._idle.wait()
+        await self._channel.close()
+
+
+class Links:
+    """One link for each address in use."""
+
+    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+        self._tasks = tasks
+        self._links: dict[str, Link] = {}
+
+    def at(self, address: str) -> Link:
+        """The link to ``address``, opened at its first use."""
+        link = self._links.get(address)
+        if link is None:
+            link = self._links[address] = Link(address)
+        return link
+
+    def retire(self, address: str) -> None:
+        """Nothing new goes there; calls that run on the link end in peace."""
+        link = self._links.pop(address, None)
+        if link is not None:
+            self._tasks.create_task(link.close())

@@ -1,0 +1,89 @@
+"""What the router exports. Label values come from closed sets, never from a request's text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from braid.inference.v1 import inference_pb2
+
+NONE = "none"
+"""The label of what was not decided."""
+
+UNKNOWN = "unknown"
+"""The one label of every model that is not in the table."""
+
+_DURATION_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+TASK_LABELS = {
+    number: name.removeprefix("TASK_").lower() for name, number in inference_pb2.Task.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallLabels:
+    """Where a call went and how it ended."""
+
+    task: str
+    group: str
+    model: str
+    version: str
+    code: str
+    reason: str
+
+
+class RouterMetrics:
+    """Counters of calls; children are kept, as looking them up costs more than counting."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(
+            "braid_router_requests_total",
+            "Calls ended, by what was decided and by status; reason is why that group was taken.",
+            ("task", "group", "model", "version", "code", "reason"),
+            registry=registry,
+        )
+        self._failures = Counter(
+            "braid_router_failures_total",
+            "Calls ended with an error, by its ErrorInfo reason.",
+            ("reason",),
+            registry=registry,
+        )
+        self._durations = Histogram(
+            "braid_router_request_duration_seconds",
+            "Time from a call's arrival to its end.",
+            ("task", "group"),
+            buckets=_DURATION_BUCKETS_S,
+            registry=registry,
+        )
+        self._retries = Counter(
+            "braid_router_retries_total",
+            "Calls sent to a second node because the first surely had not started them.",
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "braid_router_requests_in_flight", "Calls that run now.", registry=registry
+        )
+        self._children: dict[CallLabels, tuple[Counter, Histogram]] = {}
+
+    def finished(self, labels: CallLabels, duration_s: float) -> None:
+        """Counts one call."""
+        counter, histogram = self._children.get(labels) or self._add(labels)
+        counter.inc()
+        histogram.observe(duration_s)
+
+    def failed(self, reason: str) -> None:
+        """Counts an error."""
+        self._failures.labels(reason).inc()
+
+    def retried(self) -> None:
+        """Counts a second try."""
+        self._retries.inc()
+
+    def _add(self, labels: CallLabels) -> tuple[Counter, Histogram]:
+        counter = self._requests.labels(
+            labels.task, labels.group, labels.model, labels.version, labels.code, labels.reason
+        )
+        children = (counter, self._durations.labels(labels.task, labels.group))
+        self._children[labels] = children
+        return children
