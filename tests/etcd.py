@@ -34,16 +34,16 @@ def new_etcd(folder: Path, *arguments: str, **options: Any) -> EtcdProcess:
     )
 
 
-def etcdctl(etcd: EtcdProcess, *arguments: str, input: str | None = None) -> str:
+def etcdctl(etcd: EtcdProcess, *arguments: str, stdin: str | None = None) -> str:
     """Runs etcdctl against ``etcd`` and returns what it printed."""
-    return run_etcd_tool("etcdctl", f"--endpoints={etcd.endpoint}", *arguments, input=input)
+    return run_etcd_tool("etcdctl", f"--endpoints={etcd.endpoint}", *arguments, stdin=stdin)
 
 
-def run_etcd_tool(tool: str, *arguments: str, input: str | None = None) -> str:
+def run_etcd_tool(tool: str, *arguments: str, stdin: str | None = None) -> str:
     """Runs etcdctl or etcdutl as it is."""
     done = subprocess.run(
         [str(etcd_binary(tool)), *arguments],
-        input=input,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=20,

@@ -136,7 +136,7 @@ class Mirror:
         self._publish(*mirror_state.booted(saved))
 
     async def _save_changes(self, disk: DiskSnapshot) -> None:
-        """Writes the newest state after changes, once each _SAVE_PAUSE_S at most, and at the end."""
+        """Writes the newest state after changes, once each _SAVE_PAUSE_S and at the end."""
         try:
             while True:
                 await self._unsaved.wait()
