@@ -61,16 +61,22 @@ class Planner:
         check = compile_constraint(request.constraint)
         source = request.input
         edit = source if isinstance(source, Edit) and source.spans else None
-        job, truncated = self._job(request, first_gap(edit) if edit else source, limits)
+        if edit:
+            start, end = edit.spans[0]
+            source = gap_of(edit, edit.text[:start], end)
+        job, truncated = self._job(request, source, limits)
         if edit and job.max_new_tokens < len(edit.spans):
             raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
         return Plan(job, truncated, check, edit)
 
-    def gap(self, job: Job, source: Infill, max_new_tokens: int, limits: Limits) -> Job:
-        """``job`` for another gap of the same request."""
+    def gap(
+        self, job: Job, source: Infill, max_new_tokens: int, limits: Limits
+    ) -> tuple[Job, bool]:
+        """``job`` for another gap of the same request, and whether its ends were cut."""
         room = limits.max_context - max_new_tokens
         encoded = self._prompts.encode(source, Thinking(), room)
-        return replace(job, prompt_ids=encoded.ids, max_new_tokens=max_new_tokens)
+        job = replace(job, prompt_ids=encoded.ids, max_new_tokens=max_new_tokens)
+        return job, encoded.truncated
 
     def _job(self, request: Request, source: Input, limits: Limits) -> tuple[Job, bool]:
         sampling = request.sampling
@@ -138,15 +144,13 @@ class Planner:
                 )
 
 
-def first_gap(edit: Edit) -> Infill:
-    """The first span of ``edit`` as a gap to fill."""
-    return gap_of(edit, edit.text, edit.spans[0])
+def gap_of(edit: Edit, written: str, end: int) -> Infill:
+    """The gap between ``written`` and the text from ``end`` on.
 
-
-def gap_of(edit: Edit, text: str, span: tuple[int, int]) -> Infill:
-    """``span`` of ``text`` as a gap; what the caller asked for leads the text before it."""
+    What the caller asked for leads the text before the gap.
+    """
     asked = f"{edit.instruction}\n" if edit.instruction else ""
-    return Infill(asked + text[: span[0]], text[span[1] :])
+    return Infill(asked + written, edit.text[end:])
 
 
 def _most_new_tokens(request: Request, limits: Limits) -> int | None:

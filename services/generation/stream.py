@@ -51,7 +51,7 @@ class EventStream(AsyncIterator[Event]):
         self._arrived.set()
 
     async def __anext__(self) -> Event:
-        if self.closed:
+        if self.closed and not self._items:
             raise StopAsyncIteration
         try:
             while not self._items:
@@ -66,7 +66,16 @@ class EventStream(AsyncIterator[Event]):
         """Gives the job up; does nothing if it has ended. Idempotent."""
         if not self.closed:
             self.closed = True
+            self._items.clear()
             self._on_close()
+
+    def fail(self, error: ServiceError) -> None:
+        """Gives the job up for its reader, who gets ``error``; called on the event loop."""
+        if not self.closed:
+            self.closed = True
+            self._items.clear()
+            self._on_close()
+            self.deliver(error)
 
     def __aiter__(self) -> Self:
         return self

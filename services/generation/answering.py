@@ -1,0 +1,119 @@
+"""From a plan to the events of its answer, on one engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Protocol
+
+from services.chassis.errors import ConstraintNotMet
+from services.generation.constraint import SchemaCheck
+from services.generation.figures import repaired
+from services.generation.limits import Limits
+from services.generation.planner import MAX_SEED, Plan, Planner
+from services.generation.span_edit import SpanEdit
+from services.generation.stream import EventStream
+from services.generation.types import Delta, Edit, Event, Finished, FinishReason, Job
+
+MAX_REPAIRS = 1
+REPAIR_TEMPERATURE = 0.5
+"""Least temperature of a second try: a greedy one would only repeat the first."""
+
+Events = AsyncGenerator[Event, None]
+
+
+class Submits(Protocol):
+    """What takes jobs: an engine, or a test's stand-in for one."""
+
+    def submit(self, job: Job) -> EventStream:
+        """Starts the job; see Engine.submit."""
+        ...
+
+
+class Answering:
+    """Runs plans as one or more sequences; the caller sees one answer."""
+
+    def __init__(self, engine: Submits, planner: Planner) -> None:
+        self._engine = engine
+        self._planner = planner
+
+    def events(self, plan: Plan, limits: Limits) -> Events:
+        """The answer's events; the last is a Finished. Closing them frees the engine."""
+        if plan.check is not None:
+            return self._checked(plan, plan.check, limits)
+        return self._unchecked(plan, plan.job, limits)
+
+    async def _checked(self, plan: Plan, check: SchemaCheck, limits: Limits) -> Events:
+        """Holds the text back until it conforms; tries once more where it does not.
+
+        An answer that was cut short is passed on as it is, and says so.
+        """
+        tries: list[Finished] = []
+        for attempt in range(1 + MAX_REPAIRS):
+            job = plan.job if attempt == 0 else _drawn_anew(plan.job, attempt)
+            text, last, finished = await gathered(self._unchecked(plan, job, limits))
+            tries.append(finished)
+            whole = finished.finish_reason is FinishReason.STOP
+            if not whole or await asyncio.to_thread(check.accepts, text):
+                if text:
+                    yield replace(last, text=text)
+                yield repaired(tries)
+                return
+        raise ConstraintNotMet(f"no answer in {len(tries)} tries conforms to the schema")
+
+    def _unchecked(self, plan: Plan, job: Job, limits: Limits) -> Events:
+        if plan.edit is not None:
+            return self._spans(plan.edit, job, limits)
+        return self._sequence(job, plan.truncated)
+
+    async def _sequence(self, job: Job, truncated: bool) -> Events:
+        async with self._engine.submit(job) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    usage = replace(event.usage, input_truncated=truncated)
+                    event = replace(event, usage=usage)
+                yield event
+
+    async def _spans(self, edit: Edit, job: Job, limits: Limits) -> Events:
+        progress = SpanEdit(edit, job.max_new_tokens)
+        for index, span in enumerate(edit.spans):
+            for delta in progress.copy(span[0]):
+                yield delta
+            gap, tokens = progress.gap(span)
+            part, truncated = self._planner.gap(job, gap, tokens, limits)
+            part = replace(part, seed=_shifted(job.seed, index))
+            async with aclosing(self._sequence(part, truncated)) as events:
+                async for event in events:
+                    for delta in progress.take(event):
+                        yield delta
+            if progress.late:
+                break
+        for delta in progress.copy():
+            yield delta
+        yield progress.finished
+
+
+async def gathered(events: AsyncIterator[Event]) -> tuple[str, Delta, Finished]:
+    """The whole text, the last delta and the end of an answer."""
+    texts: list[str] = []
+    last, finished = Delta(""), None
+    async for event in events:
+        if isinstance(event, Finished):
+            finished = event
+        else:
+            texts.append(event.text)
+            last = event
+    assert finished is not None
+    return "".join(texts), last, finished
+
+
+def _drawn_anew(job: Job, attempt: int) -> Job:
+    """The same job with other random numbers, the same ones each time it is repeated."""
+    temperature = max(job.temperature, REPAIR_TEMPERATURE)
+    return replace(job, seed=_shifted(job.seed, attempt), temperature=temperature)
+
+
+def _shifted(seed: int, by: int) -> int:
+    return (seed + by) % (MAX_SEED + 1)

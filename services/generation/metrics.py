@@ -1,0 +1,100 @@
+"""What a worker counts; one set for both paradigms, label values from closed sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Enum, Gauge, Histogram
+
+from services.generation.lifecycle import State
+from services.generation.types import Finished
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+TOKENS_PER_FORWARD = (0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+
+
+class WorkerMetrics:
+    """The worker's metrics in one registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "braid_requests", "Calls that ended.", ("task", "code"), registry=registry
+        )
+        self.latency = Histogram(
+            "braid_e2e_request_latency_seconds",
+            "From a call's arrival to its end.",
+            ("task",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.first_token = Histogram(
+            "braid_time_to_first_token_seconds",
+            "From a call's arrival to its first final text.",
+            ("task",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.queue_time = Histogram(
+            "braid_request_queue_time_seconds",
+            "From a call's arrival to its first forward pass.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.prompt_tokens = Counter("braid_prompt_tokens", "Tokens of inputs.", registry=registry)
+        self.generation_tokens = Counter(
+            "braid_generation_tokens", "Tokens generated.", registry=registry
+        )
+        self.denoise_steps = Counter(
+            "braid_denoise_steps", "Denoising steps of all blocks.", registry=registry
+        )
+        self.forward_passes = Counter(
+            "braid_forward_passes", "Forward passes, summed over calls.", registry=registry
+        )
+        self.tokens_per_forward = Histogram(
+            "braid_tokens_per_forward",
+            "Tokens generated per forward pass of a call.",
+            buckets=TOKENS_PER_FORWARD,
+            registry=registry,
+        )
+        self.best_effort = Counter(
+            "braid_best_effort_answers", "Answers with forced commits.", registry=registry
+        )
+        self.repairs = Counter(
+            "braid_repairs", "Answers generated again for their constraint.", registry=registry
+        )
+        self.weights_mismatches = Counter(
+            "braid_weights_mismatches", "Versions refused for a wrong hash.", registry=registry
+        )
+        self.warmup_seconds = Gauge(
+            "braid_warmup_seconds", "Duration of the warm-up.", registry=registry
+        )
+        self.state = Enum(
+            "braid_node_state",
+            "Where the node is in its life.",
+            states=[state.value for state in State],
+            registry=registry,
+        )
+        self._registry = registry
+
+    def export(self, gauges: Iterable[tuple[str, str, Callable[[], float]]]) -> None:
+        """Adds gauges (name, meaning, source) that are read at each scrape."""
+        for name, meaning, source in gauges:
+            Gauge(name, meaning, registry=self._registry).set_function(source)
+
+    def ended(self, task: str, code: str, seconds: float) -> None:
+        """Counts one call, however it ended."""
+        self.requests.labels(task, code).inc()
+        self.latency.labels(task).observe(seconds)
+
+    def answered(self, task: str, finished: Finished) -> None:
+        """Counts the work of one answer."""
+        usage, timing = finished.usage, finished.timing
+        self.first_token.labels(task).observe(timing.first_output)
+        self.queue_time.observe(timing.queue)
+        self.prompt_tokens.inc(usage.prompt_tokens)
+        self.generation_tokens.inc(usage.completion_tokens)
+        self.denoise_steps.inc(usage.denoise_steps)
+        self.forward_passes.inc(usage.forward_passes)
+        self.tokens_per_forward.observe(usage.tokens_per_forward)
+        self.best_effort.inc(finished.best_effort)
+        self.repairs.inc(finished.repairs)

@@ -1,0 +1,105 @@
+"""InferenceService of a worker: a message in, the events of its answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import grpc.aio
+
+from braid.inference.v1 import inference_pb2 as pb
+from braid.inference.v1 import inference_pb2_grpc
+from services.chassis.channel import MAX_MESSAGE_BYTES
+from services.chassis.errors import AnswerTooLarge, DeadlineExceeded, UnknownModel
+from services.generation import wire
+from services.generation.answering import gathered
+from services.generation.metrics import WorkerMetrics
+from services.generation.observation import Observation
+from services.generation.planner import Plan
+from services.generation.reception import Reception, ServedModel
+from services.generation.types import Event, Finished, Request
+
+REQUEST_ID_KEY = "x-request-id"
+DELTA_BYTES = MAX_MESSAGE_BYTES - 4096
+"""Most text in one message of a stream; the rest is room for its other fields."""
+LARGE_INPUT_BYTES = 16 * 1024
+"""Inputs from this size on are read by a thread, so that the event loop stays free."""
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
+    """Answers calls with whatever model the reception serves.
+
+    A call without a deadline gets ``call_timeout_s``.
+    """
+
+    def __init__(self, reception: Reception, metrics: WorkerMetrics, call_timeout_s: float) -> None:
+        self._reception = reception
+        self._metrics = metrics
+        self._call_timeout_s = call_timeout_s
+
+    async def Generate(self, message: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        """The events of the answer, gathered into one message."""
+        with Observation(self._metrics) as call, self._reception.admitted() as model:
+            request = self._read(message, context)
+            call.read(request)
+            async with aclosing(self._answer(model, request, message.ByteSize())) as events:
+                text, _, call.finished = await gathered(events)
+            response = wire.response_to_proto(text, call.finished, request, model.served_by)
+            if response.ByteSize() > MAX_MESSAGE_BYTES:
+                raise AnswerTooLarge(f"the answer takes over {MAX_MESSAGE_BYTES} bytes: stream it")
+            return response
+
+    async def GenerateStream(
+        self, message: pb.GenerateRequest, context: Context
+    ) -> AsyncIterator[pb.GenerateStreamResponse]:
+        """Each part of the answer as soon as it is final."""
+        with Observation(self._metrics) as call, self._reception.admitted() as model:
+            request = self._read(message, context)
+            call.read(request)
+            async with aclosing(self._answer(model, request, message.ByteSize())) as events:
+                async for event in events:
+                    if isinstance(event, Finished):
+                        call.finished = event
+                        yield wire.finished_to_proto(event, request, model.served_by)
+                    else:
+                        for part in wire.delta_to_proto(event, DELTA_BYTES):
+                            yield part
+
+    def _read(self, message: pb.GenerateRequest, context: Context) -> Request:
+        remaining = context.time_remaining()
+        return wire.from_proto(
+            message,
+            now=time.monotonic(),
+            metadata_request_id=_request_id(context),
+            time_remaining_s=self._call_timeout_s if remaining is None else remaining,
+        )
+
+    async def _answer(
+        self, model: ServedModel, request: Request, input_bytes: int
+    ) -> AsyncGenerator[Event, None]:
+        if request.model and request.model != model.served_by.model:
+            raise UnknownModel(f"this node serves {model.served_by.model}")
+        if request.deadline is not None and request.deadline <= time.monotonic():
+            raise DeadlineExceeded("the deadline passed before the call was read")
+        plan = await _planned(model, request, input_bytes)
+        async with aclosing(model.answering.events(plan, model.limits)) as events:
+            async for event in events:
+                yield event
+
+
+async def _planned(model: ServedModel, request: Request, input_bytes: int) -> Plan:
+    if request.constraint is None and input_bytes < LARGE_INPUT_BYTES:
+        return model.planner.plan(request, model.limits)
+    return await asyncio.to_thread(model.planner.plan, request, model.limits)
+
+
+def _request_id(context: Context) -> str:
+    for key, value in context.invocation_metadata() or ():
+        if key == REQUEST_ID_KEY and isinstance(value, str):
+            return value
+    return ""

@@ -1,0 +1,59 @@
+"""An edit of spans in progress: what is written, what is left to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from services.generation.figures import joined
+from services.generation.planner import gap_of
+from services.generation.types import Delta, Edit, Event, Finished, FinishReason, Infill
+
+
+class SpanEdit:
+    """Fills one span after the other; what lies between them stays byte for byte.
+
+    Each span may take an even share of the tokens that are left. Once time is
+    up the remaining spans stay as they were.
+    """
+
+    def __init__(self, edit: Edit, tokens: int) -> None:
+        self._edit = edit
+        self._left = tokens
+        self._written = ""
+        self._copied = 0
+        self._block = 0
+        self._blocks_before = 0
+        self._ends: list[Finished] = []
+
+    @property
+    def late(self) -> bool:
+        """Whether the answer's time was up in the latest span."""
+        return self._ends[-1].finish_reason is FinishReason.DEADLINE
+
+    @property
+    def finished(self) -> Finished:
+        """The end of the whole answer."""
+        return joined(self._ends)
+
+    def copy(self, until: int | None = None) -> list[Delta]:
+        """The kept text up to character ``until``, or to the end."""
+        kept = self._edit.text[self._copied : until]
+        self._written += kept
+        return [Delta(kept, self._block)] if kept else []
+
+    def gap(self, span: tuple[int, int]) -> tuple[Infill, int]:
+        """The next span as a gap in the text as it is now, and its share of tokens."""
+        self._copied = span[1]
+        spans_left = len(self._edit.spans) - len(self._ends)
+        return gap_of(self._edit, self._written, span[1]), self._left // spans_left
+
+    def take(self, event: Event) -> list[Delta]:
+        """What an event of the span's sequence adds to the answer."""
+        if isinstance(event, Finished):
+            self._ends.append(event)
+            self._left -= event.usage.completion_tokens
+            self._blocks_before = self._block = self._block + 1
+            return []
+        self._written += event.text
+        self._block = self._blocks_before + event.block_index
+        return [replace(event, block_index=self._block)]
