@@ -27,7 +27,7 @@ def build_request(
         request = _input(options, read_stdin)
         request.model = options.model
         _add_choice_of_node(request, options)
-        _add_sampling(request.sampling, options)
+        _add_sampling(request, options)
         _add_diffusion(request, options)
         if options.schema is not None:
             request.constraint.json_schema = read_schema(options.schema)
@@ -97,14 +97,15 @@ def _add_choice_of_node(request: inference.GenerateRequest, options: RequestOpti
     request.labels.update(parse_pairs(options.label or [], "--label"))
 
 
-def _add_sampling(sampling: inference.Sampling, options: RequestOptions) -> None:
+def _add_sampling(request: inference.GenerateRequest, options: RequestOptions) -> None:
     if options.max_new_tokens is not None:
-        sampling.max_new_tokens = options.max_new_tokens
+        request.sampling.max_new_tokens = options.max_new_tokens
     if options.temperature is not None:
-        sampling.temperature = options.temperature
+        request.sampling.temperature = options.temperature
     if options.seed is not None:
-        sampling.seed = options.seed
-    sampling.stop.extend(options.stop or [])
+        request.sampling.seed = options.seed
+    if options.stop:
+        request.sampling.stop.extend(options.stop)
 
 
 def _add_diffusion(request: inference.GenerateRequest, options: RequestOptions) -> None:
