@@ -101,68 +101,103 @@ async def registry(etcd: EtcdProcess) -> AsyncIterator[Registry]:
 
 
 class Link:
-    """A TCP proxy to one port, which can go silent, be cut, or refuse."""
+    """A TCP proxy to one port whose connections can go silent or be cut."""
 
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
-        self._flowing = asyncio.Event()
-        self._flowing.set()
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._server: asyncio.Server | None = None
+        self._connections: set[_Connection] = set()
         self._refusing = False
-        self.connections = 0
         self.address = ""
+        self.accepted = 0
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[Link]:
         """Proxies while inside."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         try:
             yield self
         finally:
-            self._server.close()
-            self._flowing.set()
+            server.close()
             self.cut()
 
     def silence(self) -> None:
-        """Keeps the connections and carries nothing, as a dead host would."""
-        self._flowing.clear()
-
-    def flow(self) -> None:
-        """Carries again, and takes new connections."""
-        self._refusing = False
-        self._flowing.set()
+        """Lets the present connections stand and carry nothing, as a dead host would."""
+        for connection in self._connections:
+            connection.silent = True
 
     def cut(self) -> None:
-        """Ends all connections at once; new ones are taken."""
-        for writer in tuple(self._writers):
-            writer.transport.abort()
+        """Ends the present connections; new ones are taken."""
+        for connection in tuple(self._connections):
+            connection.abort()
+
+    def cut_inside_answers(self, after_bytes: int) -> None:
+        """Ends each present connection once etcd has sent so many bytes more."""
+        for connection in self._connections:
+            connection.answer_bytes_left = after_bytes
 
     def refuse(self) -> None:
-        """Ends all connections and every new one."""
+        """Ends the present connections and every new one."""
         self._refusing = True
         self.cut()
 
+    def accept(self) -> None:
+        """Takes new connections again."""
+        self._refusing = False
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
+        self.accepted += 1
         if self._refusing:
             writer.transport.abort()
             return
-        to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
-        self._writers |= {writer, to_writer}
+        there = await asyncio.open_connection("127.0.0.1", self._target_port)
+        connection = _Connection((reader, writer), there)
+        self._connections.add(connection)
         try:
-            await asyncio.gather(self._carry(reader, to_writer), self._carry(to_reader, writer))
+            await connection.carry()
+        finally:
+            self._connections.discard(connection)
+
+
+End = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class _Connection:
+    def __init__(self, here: End, there: End) -> None:
+        self._here, self._there = here, there
+        self.silent = False
+        self.answer_bytes_left: int | None = None
+
+    def abort(self) -> None:
+        for _, writer in (self._here, self._there):
+            writer.transport.abort()
+
+    async def carry(self) -> None:
+        """Carries both ways until either end closes."""
+        ways = (self._ask(), self._answer())
+        try:
+            await asyncio.gather(*ways)
         except OSError:
             pass
         finally:
-            for end in (writer, to_writer):
-                end.transport.abort()
-                self._writers.discard(end)
+            self.abort()
 
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            await self._flowing.wait()
-            writer.write(data)
-            await writer.drain()
-        writer.close()
+    async def _ask(self) -> None:
+        while data := await self._here[0].read(65536):
+            if not self.silent:
+                self._there[1].write(data)
+        self.abort()
+
+    async def _answer(self) -> None:
+        while data := await self._there[0].read(65536):
+            if self.silent:
+                continue
+            if self.answer_bytes_left is not None:
+                data = data[: self.answer_bytes_left]
+                self.answer_bytes_left -= len(data)
+            self._here[1].write(data)
+            if self.answer_bytes_left == 0:
+                await self._here[1].drain()
+                await asyncio.sleep(0.05)  # lets the part arrive before the end does
+                break
+        self.abort()

@@ -23,10 +23,7 @@ from services.chassis.etcd_endpoints import Endpoints
 from services.chassis.registry_faults import WatchEnded
 from services.chassis.settings import EtcdSettings
 from services.chassis.transaction import Delete, Operation, Put, TxnResult, Unchanged
-
-PULSE_S = 1.0
-MISSED_PULSES = 3
-"""A watch asks for a sign of life each PULSE_S; with so many missing it is dead."""
+from services.chassis.watch_stream import PULSE_S, responses
 
 Metadata = tuple[tuple[str, str], ...]
 Method = Callable[..., Awaitable[Any]]
@@ -134,13 +131,7 @@ class Registry:
 
     async def _watch(self, link: _Link, prefix: str, listing: Listing) -> AsyncIterator[News]:
         requests = _watch_requests(prefix, listing.revision + 1)
-        call = link.watch.Watch(requests, metadata=self._metadata())
-        while True:
-            response = await _read(call)
-            if response is None:
-                raise WatchEnded(f"etcd at {link.address} fell silent")
-            if response is grpc.aio.EOF:
-                raise WatchEnded(f"etcd at {link.address} ended the watch")
+        async for response in responses(link.watch.Watch(requests, metadata=self._metadata())):
             answers.check(response, listing)
             yield Pulse()
             for batch in answers.batches(response):
@@ -249,22 +240,6 @@ async def _watch_requests(prefix: str, revision: int) -> AsyncIterator[Any]:
     while True:
         await asyncio.sleep(PULSE_S)
         yield etcdrpc.WatchRequest(progress_request=etcdrpc.WatchProgressRequest())
-
-
-async def _read(call: Any) -> Any:
-    """The next message, EOF, or None after MISSED_PULSES.
-
-    Counts waits instead of taking the time once: a busy event loop must not make
-    a link look dead whose messages wait to be read.
-    """
-    reading = asyncio.ensure_future(call.read())
-    try:
-        for _ in range(MISSED_PULSES):
-            if (await asyncio.wait({reading}, timeout=PULSE_S))[0]:
-                return reading.result()
-        return None
-    finally:
-        reading.cancel()
 
 
 def _range(key: str, end: bytes = b"") -> Any:
