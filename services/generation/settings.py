@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import socket
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, field_validator
 
-from services.chassis.ids import FORM, is_id
+from services.chassis.ids import FORM, is_id, process_id
 from services.chassis.settings import EtcdSettings, ProcessSettings
 from services.generation.limits import Limits
 
@@ -61,7 +58,7 @@ class WorkerSettings(ProcessSettings, EtcdSettings):
     @property
     def own_id(self) -> str:
         """The node's id: the one set, or one of this host and process."""
-        return self.node_id or f"{_host_id()}-{os.getpid()}"
+        return self.node_id or process_id()
 
     @property
     def reachable_host(self) -> str:
@@ -118,9 +115,3 @@ class WorkerSettings(ProcessSettings, EtcdSettings):
         if any(not part.partition("=")[0].strip() or "=" not in part for part in parts):
             raise ValueError("must be key=value, comma separated")
         return value
-
-
-def _host_id() -> str:
-    """The host's name in the form of an id, with room for a process number."""
-    name = re.sub(r"[^a-z0-9._-]", "-", socket.gethostname().lower()).lstrip("._-")
-    return name[:48] or "node"

@@ -14,6 +14,15 @@ DEFAULT_WEIGHT = 100
 WEIGHT_LIMIT = 1000
 PARADIGMS = frozenset({inference_pb2.PARADIGM_DIFFUSION, inference_pb2.PARADIGM_AUTOREGRESSIVE})
 
+LEAVING = frozenset(
+    {
+        worker_pb2.NODE_STATE_DRAINING,
+        worker_pb2.NODE_STATE_STOPPED,
+        worker_pb2.NODE_STATE_FAILED,
+    }
+)
+"""States after which a node without a registry key is gone."""
+
 
 class NodeRecordError(ValueError):
     """A node's record cannot be used; the message says why."""
@@ -25,6 +34,8 @@ class TableNode:
 
     ``reason`` says why it takes no calls and is empty where it does.
     ``abilities`` are its capabilities, and "diffusion" where it denoises.
+    ``alive``: its status stream answers and does not say that it is leaving.
+    ``lingering``: its registry key is gone all the same.
     """
 
     key: str
@@ -33,6 +44,7 @@ class TableNode:
     reason: str
     load: NodeLoad
     abilities: frozenset[str]
+    alive: bool = False
     lingering: bool = False
 
     @property
@@ -44,6 +56,16 @@ class TableNode:
     def diffusion(self) -> bool:
         """Whether its work is counted in blocks x steps."""
         return self.record.paradigm == inference_pb2.PARADIGM_DIFFUSION
+
+
+def standing_of(status: worker_pb2.NodeStatus) -> tuple[str, bool]:
+    """Reason and ``alive`` of a node that sent ``status``."""
+    if status.state == worker_pb2.NODE_STATE_READY and status.accepting:
+        return "", True
+    state = worker_pb2.NodeState.Name(status.state).removeprefix("NODE_STATE_").lower()
+    words = "not accepting" if status.state == worker_pb2.NODE_STATE_READY else state
+    reason = f"{words}: {status.reason}" if status.reason else words
+    return reason, status.state not in LEAVING
 
 
 def abilities_of(record: worker_pb2.Node) -> frozenset[str]:

@@ -89,9 +89,7 @@ def test_prompt_bytes_count_utf8() -> None:
 
 def test_session_is_a_label() -> None:
     """The label ``session`` is the session."""
-    message = pb.GenerateRequest(
-        chat=CHAT, labels={"session": "s1", "team": "a"}
-    )
+    message = pb.GenerateRequest(chat=CHAT, labels={"session": "s1", "team": "a"})
     assert read(message).session == "s1"
 
 

@@ -76,6 +76,20 @@ class GroupShare(_message.Message):
     share: int
     def __init__(self, group: _Optional[str] = ..., share: _Optional[int] = ...) -> None: ...
 
+class Router(_message.Message):
+    __slots__ = ("node_id", "address", "admin_address", "ops_address", "epoch")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    ADMIN_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    OPS_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    address: str
+    admin_address: str
+    ops_address: str
+    epoch: int
+    def __init__(self, node_id: _Optional[str] = ..., address: _Optional[str] = ..., admin_address: _Optional[str] = ..., ops_address: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
 class Traffic(_message.Message):
     __slots__ = ("shares",)
     class SharesEntry(_message.Message):

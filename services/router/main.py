@@ -1,0 +1,149 @@
+"""The router's process: ``braid-router``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from random import Random
+
+import structlog
+from google.protobuf.json_format import MessageToJson
+
+from braid.routing.v1 import routing_pb2, routing_pb2_grpc
+from services.chassis import keys
+from services.chassis.metrics import new_registry
+from services.chassis.mirror import Mirror
+from services.chassis.ops import OpsServer, Readiness
+from services.chassis.process import Stop, run_service
+from services.chassis.registration import Registration
+from services.chassis.registry import Registry
+from services.chassis.server import RpcServer, ServiceEntry
+from services.router.links import SERVICE, Links
+from services.router.live_table import LiveTable
+from services.router.metrics import RouterMetrics
+from services.router.node_watch import NodeWatches
+from services.router.passage import Journal
+from services.router.proxy import InferenceProxy, add_proxy
+from services.router.servicer import RouterServicer
+from services.router.settings import RouterSettings
+from services.router.table_metrics import TableMetrics
+
+ADMIN_SERVICE = "braid.routing.v1.RouterService"
+FIRST_STATUSES_S = 2.0
+"""Longest wait for the nodes' first statuses before the router calls itself ready."""
+
+log = structlog.get_logger()
+
+
+class Router:
+    """One router, put together: what it knows and its three ports."""
+
+    def __init__(
+        self, settings: RouterSettings, registry: Registry, tasks: asyncio.TaskGroup, stop: Stop
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._tasks = tasks
+        self._stop = stop
+        metrics, rng, links = new_registry("router"), Random(), Links(tasks)
+        self._live = LiveTable(NodeWatches(tasks, links), links)
+        self._mirror = Mirror(registry, keys.ROOT, settings.snapshot_path)
+        self._mirror.subscribe(self._live.apply)
+        TableMetrics(self._live, self._mirror, metrics)
+        journal = Journal(RouterMetrics(metrics), self._live)
+        proxy = InferenceProxy(self._live, links, journal, settings.default_deadline_s, rng)
+        servicer = RouterServicer(self._live, self._mirror, rng)
+        add = routing_pb2_grpc.add_RouterServiceServicer_to_server
+        self._inference = RpcServer(
+            f"{settings.host}:{settings.port}", [ServiceEntry(SERVICE, add_proxy, proxy)]
+        )
+        self._admin = RpcServer(
+            f"{settings.host}:{settings.admin_port}",
+            [ServiceEntry(ADMIN_SERVICE, add, servicer)],
+            channelz=True,
+        )
+        self._ops = OpsServer(settings.host, settings.ops_port, self._readiness, metrics)
+
+    async def run(self) -> None:
+        """Serves until the stop, then drains."""
+        ports = Ports(
+            await self._inference.start(), await self._admin.start(), await self._ops.start()
+        )
+        following = self._tasks.create_task(self._mirror.run())
+        opening = self._tasks.create_task(self._open())
+        registration = self._register(ports)
+        log.info("router_started", port=ports.inference, admin=ports.admin, ops=ports.ops)
+        await self._stop.wait()
+        log.info("router_draining", in_flight=self._inference.calls.count)
+        withdrawing = self._tasks.create_task(registration.withdraw())
+        finished = await self._inference.stop(self._settings.grace_s)
+        await withdrawing
+        await self._admin.stop(0)
+        await self._ops.stop()
+        opening.cancel()
+        following.cancel()
+        self._live.close()
+        log.info("router_stopped", every_call_finished=finished)
+
+    async def _open(self) -> None:
+        """Turns healthy once there is a table, and its nodes had a moment to be seen."""
+        await self._mirror.ready()
+        await self._live.settled(FIRST_STATUSES_S)
+        await self._inference.set_serving(True)
+        await self._admin.set_serving(True)
+        log.info("router_ready", revision=self._live.table.revision)
+
+    def _register(self, ports: Ports) -> Registration:
+        host, node_id = self._settings.reachable_host, self._settings.own_id
+
+        def record(epoch: int) -> bytes:
+            router = routing_pb2.Router(
+                node_id=node_id,
+                address=f"{host}:{ports.inference}",
+                admin_address=f"{host}:{ports.admin}",
+                ops_address=f"{host}:{ports.ops}",
+                epoch=epoch,
+            )
+            return MessageToJson(router, preserving_proto_field_name=True).encode()
+
+        registration = Registration(
+            self._registry, keys.router_key(node_id), record, self._settings.lease_ttl_s
+        )
+        self._tasks.create_task(registration.run())
+        return registration
+
+    def _readiness(self) -> Readiness:
+        """There is no model and no memory limit here; ``accepting``: there is a table."""
+        loaded = self._live.loaded
+        return Readiness(
+            model_loaded=True,
+            memory_ok=True,
+            accepting=loaded and not self._stop.requested,
+            reason="" if loaded else "the registry has not answered yet",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a router listens."""
+
+    inference: int
+    admin: int
+    ops: int
+
+
+async def serve(settings: RouterSettings, stop: Stop) -> None:
+    """Runs one router until ``stop``."""
+    async with Registry(settings) as registry, asyncio.TaskGroup() as tasks:
+        await Router(settings, registry, tasks, stop).run()
+
+
+def main() -> None:
+    """Console entry point."""
+    sys.exit(run_service("braid-router", RouterSettings, serve, sys.argv[1:], dict(os.environ)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""RouterService: the table in force, and decisions taken apart."""
+
+from __future__ import annotations
+
+import time
+from random import Random
+from typing import Any
+
+import grpc.aio
+from google.protobuf.duration_pb2 import Duration
+
+from braid.routing.v1 import routing_pb2, routing_pb2_grpc
+from services.chassis.mirror import Mirror
+from services.generation.wire import from_proto
+from services.router.explanation import explain
+from services.router.features import features_of
+from services.router.live_table import LiveTable
+from services.router.node import TableNode
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class RouterServicer(routing_pb2_grpc.RouterServiceServicer):
+    """Shows what the router knows; changes nothing."""
+
+    def __init__(self, live: LiveTable, mirror: Mirror, rng: Random) -> None:
+        self._live = live
+        self._mirror = mirror
+        self._rng = rng
+
+    async def GetRoutingTable(
+        self, _request: routing_pb2.GetRoutingTableRequest, _context: Context
+    ) -> routing_pb2.GetRoutingTableResponse:
+        """The table as it is now, with everything that was not taken into it."""
+        now = time.monotonic()
+        table, state = self._live.table, self._mirror.state
+        nodes = sorted(table.nodes.values(), key=lambda node: node.key)
+        return routing_pb2.GetRoutingTableResponse(
+            revision=state.revision,
+            age=_duration(0.0 if state.connected else state.age_s(now)),
+            stale=not state.connected,
+            nodes=[_table_node(node, now) for node in nodes],
+            policy=table.policy.message,
+            policy_built_in=table.policy.built_in,
+            traffic={
+                model: routing_pb2.Traffic(shares=shares) for model, shares in table.traffic.items()
+            },
+            rejected=[
+                routing_pb2.RejectedValue(
+                    key=value.key, revision=value.revision, reason=value.reason
+                )
+                for value in self._live.rejected
+            ],
+        )
+
+    async def Explain(
+        self, request: routing_pb2.ExplainRequest, _context: Context
+    ) -> routing_pb2.ExplainResponse:
+        """Decides without sending; the request is checked like one that is sent."""
+        message = request.request
+        features = features_of(message, from_proto(message, now=time.monotonic()))
+        return explain(features, self._live.table, self._rng)
+
+
+def _table_node(node: TableNode, now: float) -> routing_pb2.TableNode:
+    shown = routing_pb2.TableNode(
+        node=node.record,
+        weight=node.weight,
+        routable=node.routable and node.weight > 0,
+        reason=node.reason or ("" if node.weight else "weight is 0"),
+        in_flight=node.load.in_flight,
+        drain_seconds=node.load.drain_seconds,
+        lingering=node.lingering,
+    )
+    if node.load.status is not None:
+        shown.status.CopyFrom(node.load.status)
+        shown.status_age.CopyFrom(_duration(now - node.load.reported_at))
+    return shown
+
+
+def _duration(seconds: float) -> Duration:
+    """As a message; what was never is shown as the longest that a century allows."""
+    duration = Duration()
+    duration.FromMilliseconds(int(min(seconds, 3.15e9) * 1000))
+    return duration

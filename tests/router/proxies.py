@@ -1,0 +1,73 @@
+"""A router's inference port in the test's own process, over a table made by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from braid.inference.v1 import inference_pb2_grpc
+from services.chassis.channel import open_channel
+from services.chassis.server import RpcServer, ServiceEntry
+from services.router.links import SERVICE, Links
+from services.router.load import NodeLoad
+from services.router.metrics import RouterMetrics
+from services.router.node import TableNode, abilities_of
+from services.router.passage import Journal
+from services.router.proxy import InferenceProxy, add_proxy
+from services.router.table import PolicyInForce, RoutingTable
+from tests.fakes.worker import FakeWorker
+
+
+def table_node(worker: FakeWorker) -> TableNode:
+    """The worker as a node that takes calls."""
+    record = worker.record
+    return TableNode(worker.key, record, 100, "", NodeLoad(), abilities_of(record))
+
+
+class FixedTables:
+    """A table source that tests set."""
+
+    def __init__(self, *workers: FakeWorker) -> None:
+        self.loaded = True
+        self.table = RoutingTable(PolicyInForce.default()).changed(map(table_node, workers))
+
+    def forget(self) -> None:
+        """As if nothing had been read from the registry yet."""
+        self.loaded = False
+        self.table = replace(self.table, nodes={}, groups={})
+
+
+@dataclass(frozen=True)
+class Front:
+    """The proxy's client, tables and metrics."""
+
+    address: str
+    client: inference_pb2_grpc.InferenceServiceStub
+    tables: FixedTables
+    metrics: CollectorRegistry
+
+
+@asynccontextmanager
+async def front(*workers: FakeWorker, default_deadline_s: float = 30.0) -> AsyncIterator[Front]:
+    """A running proxy before ``workers``, closed at the end."""
+    tables, metrics = FixedTables(*workers), CollectorRegistry()
+    async with asyncio.TaskGroup() as tasks:
+        links = Links(tasks)
+        journal = Journal(RouterMetrics(metrics), tables)
+        proxy = InferenceProxy(tables, links, journal, default_deadline_s, Random(0))
+        server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
+        port = await server.start(serving=True)
+        address = f"127.0.0.1:{port}"
+        try:
+            async with open_channel(address) as channel:
+                client = inference_pb2_grpc.InferenceServiceStub(channel)
+                yield Front(address, client, tables, metrics)
+        finally:
+            await server.stop(1.0)
+            for worker in workers:
+                links.retire(worker.record.address)
