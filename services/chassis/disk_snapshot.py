@@ -20,7 +20,10 @@ log = structlog.get_logger()
 
 
 class DiskSnapshot:
-    """One file that holds a Listing; readable by its owner only, as callers' keys are in it."""
+    """One file: a checksum, then a Listing as JSON.
+
+    Only its owner can read it, as it holds the hashes of callers' keys.
+    """
 
     def __init__(self, path: Path, prefix: str) -> None:
         self._path = path
@@ -29,7 +32,7 @@ class DiskSnapshot:
     def save(self, listing: Listing) -> None:
         """Replaces the file in one step: a crash leaves the old one or the new one."""
         body = json.dumps(_to_json(self._prefix, listing))
-        text = json.dumps({"sha256": _digest(body), "body": body})
+        text = f"{_digest(body)}\n{body}"
         self._path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
         try:
@@ -46,10 +49,10 @@ class DiskSnapshot:
         """What was saved; None, with one warning, where it is damaged or of another prefix."""
         try:
             text = self._path.read_text(encoding="utf-8")
-            return _from_json(self._prefix, _checked(json.loads(text)))
+            return _from_json(self._prefix, _checked(text))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             reason = type(error).__name__
             log.warning("disk_snapshot_ignored", path=str(self._path), reason=reason)
             return None
@@ -59,10 +62,11 @@ def _digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def _checked(document: Any) -> Any:
-    if _digest(document["body"]) != document["sha256"]:
+def _checked(text: str) -> Any:
+    digest, _, body = text.partition("\n")
+    if _digest(body) != digest:
         raise ValueError("checksum does not match")
-    return json.loads(document["body"])
+    return json.loads(body)
 
 
 def _to_json(prefix: str, listing: Listing) -> dict[str, Any]:
