@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Enum, Gauge, Histogram
 
-from services.generation.lifecycle import State
+from services.generation.lifecycle import Lifecycle, State
+from services.generation.node_status import StatusBoard
 from services.generation.types import Finished
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 TOKENS_PER_FORWARD = (0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+
+GAUGES = {
+    "braid_num_requests_running": ("running", "Calls in the step loop."),
+    "braid_num_requests_waiting": ("queued", "Calls waiting for a slot."),
+    "braid_pending_forwards": ("pending_forwards", "Forward passes that calls still need."),
+    "braid_step_seconds": ("step_seconds", "Duration of a step, averaged over the latest."),
+    "braid_kv_slots": ("slots", "Most calls that run at once."),
+    "braid_ready": ("accepting", "1 while new calls are taken."),
+    "braid_memory_ok": ("memory_ok", "1 while memory is below its limit."),
+}
+"""Gauge by name: the status field it shows, and what that means."""
 
 
 class WorkerMetrics:
@@ -68,18 +80,26 @@ class WorkerMetrics:
         self.warmup_seconds = Gauge(
             "braid_warmup_seconds", "Duration of the warm-up.", registry=registry
         )
-        self.state = Enum(
+        self.group_valid = Gauge(
+            "braid_group_config_valid",
+            "1 where the group's stored record is the one in force.",
+            registry=registry,
+        )
+        self.group_valid.set(1)
+        self._registry = registry
+
+    def follow(self, lifecycle: Lifecycle, board: StatusBoard) -> None:
+        """Exports the node's state, and its load as it is at each scrape."""
+        state = Enum(
             "braid_node_state",
             "Where the node is in its life.",
             states=[state.value for state in State],
-            registry=registry,
+            registry=self._registry,
         )
-        self._registry = registry
-
-    def export(self, gauges: Iterable[tuple[str, str, Callable[[], float]]]) -> None:
-        """Adds gauges (name, meaning, source) that are read at each scrape."""
-        for name, meaning, source in gauges:
-            Gauge(name, meaning, registry=self._registry).set_function(source)
+        lifecycle.watch(lambda: state.state(lifecycle.state.value))
+        for name, (field, meaning) in GAUGES.items():
+            gauge = Gauge(name, meaning, registry=self._registry)
+            gauge.set_function(partial(_read, board, field))
 
     def ended(self, task: str, code: str, seconds: float) -> None:
         """Counts one call, however it ended."""
@@ -98,3 +118,7 @@ class WorkerMetrics:
         self.tokens_per_forward.observe(usage.tokens_per_forward)
         self.best_effort.inc(finished.best_effort)
         self.repairs.inc(finished.repairs)
+
+
+def _read(board: StatusBoard, field: str) -> float:
+    return float(getattr(board.status(), field))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from weakref import WeakSet
@@ -51,9 +51,13 @@ class TrackedEngine:
 
 
 class Reception:
-    """Takes calls or says why not; counts those inside."""
+    """Takes calls or says why not; counts those inside.
 
-    def __init__(self) -> None:
+    ``on_change`` is called when a call comes or goes.
+    """
+
+    def __init__(self, on_change: Callable[[], None] = lambda: None) -> None:
+        self._on_change = on_change
         self.calls = InFlight()
         self.model: ServedModel | None = None
         self._refusal: ServiceError | None = NotReady("the node is starting")
@@ -90,5 +94,9 @@ class Reception:
         most = self.model.limits.max_concurrency
         if self.calls.count >= most:
             raise QueueFull(f"{most} calls are running or waiting", retry_after_s=RETRY_AFTER_S)
-        with self.calls.counted():
-            yield self.model
+        try:
+            with self.calls.counted():
+                self._on_change()
+                yield self.model
+        finally:
+            self._on_change()

@@ -1,0 +1,44 @@
+"""The diffusion worker's process: ``braid-diffusion-worker``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pydantic import Field
+
+from services.chassis.process import Stop, run_service
+from services.diffusion_worker.sequence import BlockDiffusion
+from services.generation.checkpoint import Checkpoint
+from services.generation.loading import Kind
+from services.generation.sequence import Family
+from services.generation.settings import WorkerSettings
+from services.generation.types import Paradigm
+from services.generation.worker import run_worker
+
+NAME = "braid-diffusion-worker"
+
+
+class DiffusionWorkerSettings(WorkerSettings):
+    """A worker of group ``diffusion`` unless told otherwise."""
+
+    group: str = Field("diffusion", description="group of this node")
+
+
+def open_family(checkpoint: Checkpoint) -> Family:
+    """Block diffusion, as the checkpoint's card has it."""
+    return BlockDiffusion(checkpoint.vocabulary, logit_shift=checkpoint.card.logit_shift)
+
+
+async def serve(settings: DiffusionWorkerSettings, stop: Stop) -> None:
+    """Runs one worker until ``stop``."""
+    await run_worker(settings, stop, Kind("diffusion-worker", Paradigm.DIFFUSION, open_family))
+
+
+def main() -> None:
+    """Console entry point."""
+    sys.exit(run_service(NAME, DiffusionWorkerSettings, serve, sys.argv[1:], dict(os.environ)))
+
+
+if __name__ == "__main__":
+    main()

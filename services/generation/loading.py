@@ -1,0 +1,176 @@
+"""From a version's record to a warm engine, station by station."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+import torch
+
+from braid.config.v1.config_pb2 import ModelVersion
+from services.chassis.documents import DocumentError, parse
+from services.chassis.entries import Entry
+from services.chassis.errors import RegistryUnavailable
+from services.chassis.keys import model_key
+from services.chassis.process import StartFailure
+from services.chassis.registry import Registry
+from services.generation.answering import Answering
+from services.generation.card import CheckpointError
+from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
+from services.generation.engine import Engine
+from services.generation.lifecycle import Lifecycle, State
+from services.generation.metrics import WorkerMetrics
+from services.generation.planner import Planner
+from services.generation.prompt import PromptEncoder
+from services.generation.reception import ServedModel, TrackedEngine
+from services.generation.sequence import Family
+from services.generation.settings import WorkerSettings
+from services.generation.slot_model import SlotModel
+from services.generation.types import Paradigm, ServedBy
+from services.generation.warmup import warm_up
+from services.generation.weights import WeightCache, WeightsMismatch, WeightsUnavailable
+
+ASK_AGAIN_S = 1.0
+"""Between two tries of reading the record while etcd is down."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One sort of worker: what it is called, how its models generate, what decodes them."""
+
+    name: str
+    paradigm: Paradigm
+    open_family: Callable[[Checkpoint], Family]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A warm model with its engine; whoever gets it stops the engine."""
+
+    served: ServedModel
+    engine: Engine
+    calls: TrackedEngine
+
+
+class Loader:
+    """Loads the version that the settings name; tells the lifecycle of each station."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        kind: Kind,
+        node_id: str,
+        lifecycle: Lifecycle,
+        metrics: WorkerMetrics,
+    ) -> None:
+        self._settings = settings
+        self._kind = kind
+        self._node_id = node_id
+        self._lifecycle = lifecycle
+        self._metrics = metrics
+
+    async def load(self, registry: Registry) -> LoadedModel:
+        """Raises StartFailure with what an operator can mend; nothing stays half loaded."""
+        try:
+            return await self._load(registry)
+        except Exception as error:
+            self._lifecycle.advance(State.FAILED, _reason(error))
+            if isinstance(error, WeightsMismatch):
+                self._metrics.weights_mismatches.inc()
+            if isinstance(error, CheckpointError):
+                raise StartFailure(str(error)) from error
+            raise
+
+    async def _load(self, registry: Registry) -> LoadedModel:
+        record = await self._record(registry)
+        cache = WeightCache(self._settings.cache_dir)
+        self._lifecycle.explain(f"from {record.uri}")
+        folder = await asyncio.to_thread(cache.fetch, record)
+        self._lifecycle.advance(State.VERIFYING)
+        folder = await asyncio.to_thread(cache.verify, record, folder)
+        self._lifecycle.advance(State.LOADING)
+        loaded = await self._start_engine(folder, record.uri)
+        try:
+            self._lifecycle.advance(State.WARMING)
+            await self._warm_up(loaded.served)
+        except BaseException:
+            await loaded.engine.stop()
+            raise
+        return loaded
+
+    async def _record(self, registry: Registry) -> ModelVersion:
+        settings = self._settings
+        key = model_key(settings.model, settings.version)
+        entry = await self._read(registry, key)
+        if entry is None:
+            raise WeightsUnavailable(
+                f"{key} is not recorded in etcd; register {settings.model} {settings.version} first"
+            )
+        try:
+            record = parse(key, entry.value, ModelVersion)
+        except DocumentError as error:
+            raise WeightsUnavailable(str(error)) from None
+        if (record.model, record.version) != (settings.model, settings.version):
+            raise WeightsUnavailable(f"{key} is the record of {record.model} {record.version}")
+        return record
+
+    async def _read(self, registry: Registry, key: str) -> Entry | None:
+        """Waits for an etcd that is down, for as long as it takes."""
+        while True:
+            try:
+                return await registry.get(key)
+            except RegistryUnavailable as error:
+                self._lifecycle.explain(f"waiting for etcd at {self._settings.etcd}")
+                log.warning("registry_unavailable", reason=error.message)
+                await asyncio.sleep(ASK_AGAIN_S)
+
+    async def _start_engine(self, folder: Path, uri: str) -> LoadedModel:
+        checkpoint, slots = await asyncio.to_thread(self._read_weights, folder)
+        settings, card = self._settings, checkpoint.card
+        limits = settings.limits(card.max_context)
+        engine = Engine(
+            slots, self._kind.open_family(checkpoint), checkpoint.vocabulary, limits.for_engine()
+        )
+        calls = TrackedEngine(engine)
+        planner = Planner(card, PromptEncoder(card, checkpoint.codec))
+        served = ServedModel(
+            served_by=ServedBy(
+                self._node_id, settings.group, settings.model, settings.version, card.paradigm
+            ),
+            card=card,
+            planner=planner,
+            answering=Answering(calls, planner),
+            limits=limits,
+            weights_uri=uri,
+        )
+        engine.start()
+        return LoadedModel(served, engine, calls)
+
+    def _read_weights(self, folder: Path) -> tuple[Checkpoint, SlotModel]:
+        settings = self._settings
+        if settings.threads:
+            torch.set_num_threads(settings.threads)
+        checkpoint = read_checkpoint(folder)
+        if checkpoint.card.paradigm is not self._kind.paradigm:
+            raise StartFailure(
+                f"{settings.model} is {checkpoint.card.family}: not for a {self._kind.name}"
+            )
+        module = load_model(checkpoint, settings.device, settings.dtype)
+        context = settings.limits(checkpoint.card.max_context).max_context
+        return checkpoint, SlotModel(module, slots=settings.slots, max_context=context)
+
+    async def _warm_up(self, served: ServedModel) -> None:
+        seconds = await warm_up(served.card, served.planner, served.answering, served.limits)
+        self._metrics.warmup_seconds.set(seconds)
+        log.info("warmed_up", seconds=round(seconds, 3), prompts=len(served.card.warmup))
+
+
+def _reason(error: Exception) -> str:
+    """What an operator can mend in its own words; any other fault by its name."""
+    mendable = isinstance(error, StartFailure | CheckpointError)
+    return str(error) if mendable else type(error).__name__

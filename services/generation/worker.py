@@ -1,0 +1,175 @@
+"""The composition root of a worker: every part made once, handed to those who need it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from braid.inference.v1 import inference_pb2_grpc
+from braid.worker.v1 import worker_pb2_grpc
+from services.chassis.errors import NotReady
+from services.chassis.keys import node_key
+from services.chassis.metrics import new_registry
+from services.chassis.ops import OpsServer
+from services.chassis.process import Stop
+from services.chassis.registration import KeyTaken, Registration
+from services.chassis.registry import Registry
+from services.chassis.server import RpcServer, ServiceEntry
+from services.generation.departure import Departure
+from services.generation.group_limits import GroupLimits
+from services.generation.lifecycle import Lifecycle, State
+from services.generation.limits import Limits
+from services.generation.loading import Kind, LoadedModel, Loader
+from services.generation.metrics import WorkerMetrics
+from services.generation.node_status import StatusBoard, StatusFeed
+from services.generation.ports import Ports
+from services.generation.reception import Reception
+from services.generation.record import NodeRecord
+from services.generation.servicer import InferenceServicer
+from services.generation.settings import WorkerSettings
+from services.generation.watchdog import Watchdog
+from services.generation.worker_servicer import WorkerServicer
+
+INFERENCE = "braid.inference.v1.InferenceService"
+MANAGEMENT = "braid.worker.v1.WorkerService"
+LAST_WORDS_S = 0.5
+"""Longest wait for status streams to tell the end, and for ended calls to leave."""
+
+log = structlog.get_logger()
+
+
+async def run_worker(settings: WorkerSettings, stop: Stop, kind: Kind) -> None:
+    """Runs one worker until ``stop``: loads, serves, drains.
+
+    Raises StartFailure, PortInUse or KeyTaken where it cannot serve.
+    """
+    await Worker(settings, kind).run(stop)
+
+
+class Worker:
+    """The parts of one worker process."""
+
+    def __init__(self, settings: WorkerSettings, kind: Kind) -> None:
+        self._settings = settings
+        self._kind = kind
+        self._node_id = settings.own_id
+        self._lifecycle = Lifecycle()
+        self._feed = StatusFeed()
+        self._reception = Reception(self._feed.touch)
+        self._board = StatusBoard(self._lifecycle, settings.memory_limit_bytes)
+        self._departure = Departure(self._lifecycle, self._reception, self._feed, settings.grace_s)
+        self._record = NodeRecord(settings, self._node_id, kind.paradigm)
+        registry = new_registry(kind.name)
+        self._metrics = WorkerMetrics(registry)
+        self._metrics.follow(self._lifecycle, self._board)
+        self._ports = self._make_ports(registry)
+        self._lifecycle.watch(self._feed.touch)
+
+    async def run(self, stop: Stop) -> None:
+        """From the first port to the last; see run_worker."""
+        settings = self._settings
+        async with self._ports.listening(settings.reachable_host) as addresses:
+            self._record.addresses = addresses
+            log.info("worker_started", node_id=self._node_id, **asdict(addresses))
+            try:
+                async with Registry(settings) as registry, asyncio.TaskGroup() as tasks:
+                    health = tasks.create_task(self._follow_health())
+                    await self._live(registry, tasks, stop)
+                    health.cancel()
+            finally:
+                await self._feed.told(LAST_WORDS_S)
+        log.info("worker_stopped", node_id=self._node_id)
+
+    async def _live(self, registry: Registry, tasks: asyncio.TaskGroup, stop: Stop) -> None:
+        loader = Loader(self._settings, self._kind, self._node_id, self._lifecycle, self._metrics)
+        loading = tasks.create_task(loader.load(registry))
+        stopping = tasks.create_task(stop.wait())
+        await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if loading.done():
+            await self._serve(registry, loading.result(), stop)
+        else:
+            loading.cancel()
+        stopping.cancel()
+        self._lifecycle.advance(State.STOPPED)
+
+    async def _serve(self, registry: Registry, loaded: LoadedModel, stop: Stop) -> None:
+        """Serves from READY to the last call, then stops the engine."""
+        self._record.served, self._board.engine = loaded.served, loaded.engine
+        self._reception.serve(loaded.served)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                lasting = self._start_lasting(registry, loaded, tasks)
+                self._lifecycle.advance(State.READY)
+                self._reception.admit()
+                await stop.wait()
+                finished = await self._departure.drain("stopping")
+                log.info("drained", finished=finished, running=self._reception.calls.count)
+                for task in lasting:
+                    task.cancel()
+        finally:
+            await loaded.engine.stop()
+            await self._reception.calls.idle(LAST_WORDS_S)
+
+    def _start_lasting(
+        self, registry: Registry, loaded: LoadedModel, tasks: asyncio.TaskGroup
+    ) -> list[asyncio.Task[None]]:
+        """What runs beside the calls: registration, the group's limits, the watchdog."""
+        settings = self._settings
+
+        def apply(limits: Limits) -> None:
+            self._reception.set_limits(limits)
+            loaded.engine.set_limits(limits.for_engine())
+
+        group = GroupLimits(registry, settings.group, loaded.served.limits, apply)
+        self._metrics.group_valid.set_function(lambda: float(group.valid))
+        watchdog = Watchdog(
+            loaded.engine, loaded.calls, self._lifecycle, self._reception, settings.watchdog_s
+        )
+        work = (self._keep_registered(registry), group.run(), watchdog.run())
+        return [tasks.create_task(coroutine) for coroutine in work]
+
+    async def _keep_registered(self, registry: Registry) -> None:
+        settings = self._settings
+        key = node_key(settings.group, self._node_id)
+        registration = Registration(registry, key, self._record.value, settings.lease_ttl_s)
+        self._departure.registration = registration
+        try:
+            await registration.run()
+        except KeyTaken as error:
+            self._reception.refuse(NotReady("another node has this node's id"))
+            self._lifecycle.advance(State.FAILED, error.message)
+            raise
+
+    async def _follow_health(self) -> None:
+        """gRPC health of the inference port says what readiness says."""
+        changed = asyncio.Event()
+        self._lifecycle.watch(changed.set)
+        while True:
+            await self._ports.inference.set_serving(self._lifecycle.accepting)
+            await changed.wait()
+            changed.clear()
+
+    def _make_ports(self, registry: CollectorRegistry) -> Ports:
+        settings = self._settings
+        inference = InferenceServicer(self._reception, self._metrics, settings.call_timeout_s)
+        management = WorkerServicer(
+            self._record, self._reception, self._board, self._feed, self._departure
+        )
+        add_inference = inference_pb2_grpc.add_InferenceServiceServicer_to_server
+        add_management = worker_pb2_grpc.add_WorkerServiceServicer_to_server
+        lasting = frozenset({"WatchStatus"})
+        return Ports(
+            RpcServer(
+                f"{settings.host}:{settings.port}",
+                [ServiceEntry(INFERENCE, add_inference, inference)],
+            ),
+            RpcServer(
+                f"{settings.host}:{settings.admin_port}",
+                [ServiceEntry(MANAGEMENT, add_management, management, lasting)],
+                channelz=True,
+            ),
+            OpsServer(settings.host, settings.ops_port, self._board.readiness, registry),
+        )
