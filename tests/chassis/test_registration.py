@@ -1,0 +1,205 @@
+"""A record that its owner keeps in etcd; what hands and rivals do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.chassis.entries import Entry
+from services.chassis.registration import KeyTaken, Registration
+from services.chassis.registry import Registry
+from services.cli.etcd_process import EtcdProcess
+from tests.etcd import etcdctl, settings_for
+from tests.eventually import eventually
+from tests.registering import TTL_S, leased_entry, record, registering
+
+KEY = "/braid/nodes/g/w1"
+ONE_BEAT_S = 2.0
+"""A third of the lease's life, and time for a busy machine."""
+
+
+async def put_back(registry: Registry, old: Entry) -> Entry:
+    """The record once it is there again with another epoch."""
+
+    async def check() -> Entry | None:
+        entry = await registry.get(KEY)
+        return entry if entry and entry.lease and entry.value != old.value else None
+
+    entry = await eventually(check, ONE_BEAT_S)
+    assert entry
+    return entry
+
+
+async def test_registers_under_a_lease(registry: Registry) -> None:
+    """The record lies under a lease of the given life, and outlives it by heartbeats."""
+    async with registering(registry, KEY):
+        entry = await leased_entry(registry, KEY)
+        assert (await registry.time_to_live(entry.lease)).granted_s == TTL_S
+        await asyncio.sleep(1.5 * TTL_S)
+        assert await registry.get(KEY) == entry
+
+
+async def test_withdraw(registry: Registry) -> None:
+    """Withdrawing takes the record away at once, ends run, and can be done again."""
+    async with registering(registry, KEY) as registration:
+        await registration.withdraw()
+        assert await registry.get(KEY) is None
+        await registration.withdraw()
+
+
+async def test_withdraw_before_run(registry: Registry) -> None:
+    """A registration that was withdrawn early never appears."""
+    registration = Registration(registry, KEY, record, TTL_S)
+    await registration.withdraw()
+    await asyncio.wait_for(registration.run(), 5)
+    assert await registry.get(KEY) is None
+
+
+async def test_cancelled(registry: Registry) -> None:
+    """Cancelling run takes the record away as well."""
+    async with registering(registry, KEY):
+        pass
+    assert await registry.get(KEY) is None
+
+
+async def test_key_deleted_by_hand(registry: Registry, etcd: EtcdProcess) -> None:
+    """A deleted key is back within a heartbeat under the same lease, with one warning."""
+    with capture_logs() as lines:
+        async with registering(registry, KEY):
+            old = await leased_entry(registry, KEY)
+            etcdctl(etcd, "del", KEY)
+            new = await put_back(registry, old)
+            assert new.lease == old.lease
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["cause"] for line in warnings] == ["key_deleted"]
+
+
+async def test_key_overwritten_by_hand(registry: Registry, etcd: EtcdProcess) -> None:
+    """A plain put, which detaches the lease, is undone within a heartbeat, with one warning."""
+    with capture_logs() as lines:
+        async with registering(registry, KEY):
+            old = await leased_entry(registry, KEY)
+            etcdctl(etcd, "put", KEY, "by hand")
+            assert (await put_back(registry, old)).lease == old.lease
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["cause"] for line in warnings] == ["key_overwritten"]
+
+
+async def test_overwritten_just_before_the_end(registry: Registry) -> None:
+    """A record that a plain put detached does not stay behind when its owner leaves."""
+    async with registering(registry, KEY, ttl_s=30) as registration:
+        await registry.put(KEY, b"by hand")
+        await registration.withdraw()
+    assert await registry.get(KEY) is None
+
+
+async def test_lease_revoked(registry: Registry, etcd: EtcdProcess) -> None:
+    """A revoked lease is replaced within a heartbeat: same key, new epoch, one warning."""
+    with capture_logs() as lines:
+        async with registering(registry, KEY):
+            old = await leased_entry(registry, KEY)
+            etcdctl(etcd, "lease", "revoke", f"{old.lease:x}")
+            new = await put_back(registry, old)
+            assert new.lease != old.lease
+            assert new.value > old.value
+    warnings = [line for line in lines if line["log_level"] == "warning"]
+    assert [line["cause"] for line in warnings] == ["lease_lost"]
+
+
+async def test_second_live_owner_is_refused(registry: Registry) -> None:
+    """A process whose id is in use by a live one refuses to start, and harms nothing."""
+    async with registering(registry, KEY, ttl_s=4):
+        owner = await leased_entry(registry, KEY)
+        second = Registration(registry, KEY, record, 4)
+        with pytest.raises(KeyTaken, match=KEY):
+            await asyncio.wait_for(second.run(), 10)
+        with pytest.raises(KeyTaken):
+            await second.registered()
+        assert await registry.get(KEY) == owner
+
+
+async def test_dead_owner_is_waited_out(registry: Registry) -> None:
+    """A process that starts again after a crash has its key once its old lease is over."""
+    await registry.put(KEY, b"before the crash", lease=await registry.grant(TTL_S))
+    async with registering(registry, KEY):
+        assert (await leased_entry(registry, KEY)).value.startswith(b'{"epoch"')
+
+
+async def test_leftover_without_a_lease(registry: Registry) -> None:
+    """A record that no lease holds belongs to nobody and is replaced at once."""
+    await registry.put(KEY, b"left by hand")
+    started = time.monotonic()
+    async with registering(registry, KEY):
+        assert time.monotonic() - started < TTL_S
+
+
+async def test_later_of_two_owners_stays(registry: Registry) -> None:
+    """Two live owners, as after a split, do not take the key from each other for ever."""
+    async with registering(registry, KEY):
+        rival = await registry.grant(60)
+        await registry.put(KEY, b"rival", lease=rival)
+        first = Entry(KEY, b"rival", 0, rival)
+        await put_back(registry, first)
+        with capture_logs() as lines:
+            await registry.put(KEY, b"rival", lease=rival)
+            await eventually(lambda: lines)
+            await asyncio.sleep(TTL_S)
+        assert [line["event"] for line in lines] == ["registration_contested"]
+        entry = await registry.get(KEY)
+        assert entry
+        assert entry.lease == rival
+        await registry.revoke(rival)
+        await put_back(registry, first)
+
+
+async def test_similar_ids_do_not_meet(registry: Registry) -> None:
+    """w1 leaves and w10 stays."""
+    async with registering(registry, KEY + "0"):
+        async with registering(registry, KEY):
+            pass
+        assert set((await registry.list("/braid/nodes/g/")).entries) == {KEY + "0"}
+
+
+async def test_busy_process_keeps_its_lease(registry: Registry, etcd: EtcdProcess) -> None:
+    """With the event loop and another thread computing for several lives, nothing is lost."""
+    seen: set[Entry | None] = set()
+    done = threading.Event()
+
+    async def poll() -> None:
+        async with Registry(settings_for(etcd.endpoint)) as other:
+            while not done.is_set():
+                seen.add(await other.get(KEY))
+                await asyncio.sleep(0.1)
+
+    async with registering(registry, KEY):
+        poller = threading.Thread(target=lambda: asyncio.run(poll()))
+        spinner = threading.Thread(target=compute, args=(3 * TTL_S,))
+        poller.start()
+        spinner.start()
+        compute(3 * TTL_S)
+        done.set()
+        await asyncio.to_thread(poller.join)
+        await asyncio.to_thread(spinner.join)
+    assert len(seen) == 1
+    assert None not in seen
+
+
+def compute(seconds: float) -> None:
+    """Holds its thread without ever waiting."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+
+
+async def test_record_that_cannot_be_made(registry: Registry) -> None:
+    """An error in making the record ends run with that error rather than being retried."""
+
+    def broken(_epoch: int) -> bytes:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(Registration(registry, KEY, broken, TTL_S).run(), 5)
