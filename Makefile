@@ -31,7 +31,7 @@ train-demo: $(READY)  ## train the demo pair anew (about two hours on two cores)
 	$(BIN)/python -m deploy.models train
 
 eval-demo: $(READY)   ## print the demo pair's quality on the golden sets
-	$(BIN)/python -m deploy.models evaluate
+	$(BIN)/python -m deploy.models served
 
 bench: $(READY)       ## print every benchmark's ratios
 	$(BIN)/python -m tests.benchmarks
