@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -101,7 +102,8 @@ def _report(name: str, error: Exception) -> int:
         return _complain(name, str(cause), cause.exit_code)
     if isinstance(cause, OSError | ServiceError):
         return _complain(name, str(cause), EXIT_FAILED)
-    raise error
+    traceback.print_exception(cause)
+    return _complain(name, f"unexpected {type(cause).__name__}", EXIT_FAILED)
 
 
 def _first(error: BaseException) -> BaseException:
