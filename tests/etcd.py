@@ -27,10 +27,17 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def new_etcd(folder: Path, *arguments: str, **options: Any) -> EtcdProcess:
+def new_etcd(
+    folder: Path, *arguments: str, client_port: int = 0, health_url: str | None = None
+) -> EtcdProcess:
     """An etcd in ``folder``, not yet started."""
     return EtcdProcess(
-        folder / "etcd", free_port(), free_port(), fsync=False, arguments=arguments, **options
+        folder / "etcd",
+        client_port or free_port(),
+        free_port(),
+        fsync=False,
+        arguments=arguments,
+        health_url=health_url,
     )
 
 
@@ -85,12 +92,18 @@ def etcd(shared_etcd: EtcdProcess) -> EtcdProcess:
 
 
 @pytest.fixture
-def own_etcd(tmp_path: Path) -> Iterator[EtcdProcess]:
-    """An etcd that the test may freeze, kill and wipe."""
+def stopped_etcd(tmp_path: Path) -> Iterator[EtcdProcess]:
+    """An etcd that the test starts itself."""
     etcd = new_etcd(tmp_path)
-    etcd.start()
     yield etcd
     etcd.kill()
+
+
+@pytest.fixture
+def own_etcd(stopped_etcd: EtcdProcess) -> EtcdProcess:
+    """A running etcd that the test may freeze, kill and wipe."""
+    stopped_etcd.start()
+    return stopped_etcd
 
 
 @pytest.fixture
@@ -106,6 +119,7 @@ class Link:
     def __init__(self, target_port: int) -> None:
         self._target_port = target_port
         self._connections: set[_Connection] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
         self._refusing = False
         self.address = ""
         self.accepted = 0
@@ -120,6 +134,7 @@ class Link:
         finally:
             server.close()
             self.cut()
+            await asyncio.gather(*filter(None, self._tasks))
 
     def silence(self) -> None:
         """Lets the present connections stand and carry nothing, as a dead host would."""
@@ -153,10 +168,12 @@ class Link:
         there = await asyncio.open_connection("127.0.0.1", self._target_port)
         connection = _Connection((reader, writer), there)
         self._connections.add(connection)
+        self._tasks.add(asyncio.current_task())
         try:
             await connection.carry()
         finally:
             self._connections.discard(connection)
+            self._tasks.discard(asyncio.current_task())
 
 
 End = tuple[asyncio.StreamReader, asyncio.StreamWriter]
