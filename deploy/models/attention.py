@@ -49,7 +49,9 @@ def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, mask: BlockMask) -> Tensor:
     noisy_q, noisy_k, noisy_v = (x[:, :, clean:] for x in (q, k, v))
     across = noisy_q @ k[:, :, :clean].mT
     within = (noisy_q.reshape(size) @ noisy_k.reshape(size).mT).flatten(2, 3)
-    scores = torch.cat((across.float().masked_fill(~mask.cross, float("-inf")), within.float()), dim=-1)
+    scores = torch.cat(
+        (across.float().masked_fill(~mask.cross, float("-inf")), within.float()), dim=-1
+    )
     shares = scores.softmax(-1).to(q.dtype)
     own = (shares[..., clean:].unflatten(2, (-1, mask.block)) @ noisy_v.reshape(size)).flatten(2, 3)
     return torch.cat((upper, shares[..., :clean] @ v[:, :, :clean] + own), dim=2)

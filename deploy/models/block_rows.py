@@ -46,7 +46,9 @@ def clean_row(documents: list[Document], length: int, block: int, pad: int, eos:
     return CleanRow(ids, segments, answers, tail, candidates)
 
 
-def clean_rows(documents: Iterator[Document], length: int, block: int, pad: int, eos: int) -> Iterator[CleanRow]:
+def clean_rows(
+    documents: Iterator[Document], length: int, block: int, pad: int, eos: int
+) -> Iterator[CleanRow]:
     """Endless rows."""
     filler = RowFiller(documents, length, multiple=block)
     while True:
@@ -75,7 +77,11 @@ def slots_of(rows: list[CleanRow], count: int, block: int) -> Slots:
     index = (chosen[:, :, None] * block + torch.arange(block)).flatten(1)
 
     def taken(name: str) -> Tensor:
-        return torch.stack([getattr(r, name) for r in rows]).gather(1, index).unflatten(1, (count, block))
+        return (
+            torch.stack([getattr(r, name) for r in rows])
+            .gather(1, index)
+            .unflatten(1, (count, block))
+        )
 
     truth = taken("ids")
     answers = taken("answers")
@@ -115,7 +121,9 @@ def block_batch(rows: list[CleanRow], slots: Slots, block: int, mask_token: int)
     clean_block, noisy_block = clean_at // block, noisy_at // block
     same = segments[:, :, None] == segments[:, None, :]
     clean_mask = same & (clean_block[:, None, :] <= clean_block[:, :, None])
-    cross = (noisy_segments[:, :, None] == segments[:, None, :]) & (clean_block[:, None, :] < noisy_block[:, :, None])
+    cross = (noisy_segments[:, :, None] == segments[:, None, :]) & (
+        clean_block[:, None, :] < noisy_block[:, :, None]
+    )
     within = torch.arange(noisy.size(1)).expand(len(rows), -1) + length - 1
     first = (noisy_at % block) == 0
     sources = torch.where(first, (noisy_at - 1).clamp(min=0), within)

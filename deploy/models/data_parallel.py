@@ -35,7 +35,10 @@ class Ranks:
 
         A rank whose gradient is not finite would poison the others, so such entries become zero.
         """
-        gradients = [torch.zeros_like(p, dtype=torch.float32) if p.grad is None else p.grad.float() for p in parameters]
+        gradients = [
+            torch.zeros_like(p, dtype=torch.float32) if p.grad is None else p.grad.float()
+            for p in parameters
+        ]
         gradients = [torch.nan_to_num(g, 0.0, 0.0, 0.0) for g in gradients]
         self.add_up([*gradients, extra])
         for tensor in (*gradients, extra):
@@ -46,10 +49,16 @@ class Ranks:
 
 
 class Schedule:
-    """Constant rate, then a linear fall to zero; progress by steps or, if given, by minutes, whichever is further."""
+    """Constant rate, then a linear fall to `floor` over the last `falling` of the run.
 
-    def __init__(self, steps: int, minutes: float, falling: float, warmup: int = 30) -> None:
-        self._steps, self._minutes, self._falling, self._warmup = steps, minutes, falling, warmup
+    Progress is by steps or, if given, by minutes, whichever is further.
+    """
+
+    def __init__(
+        self, steps: int, minutes: float, falling: float, floor: float = 0.0, warmup: int = 30
+    ) -> None:
+        self._steps, self._minutes, self._warmup = steps, minutes, warmup
+        self._falling, self._floor = falling, floor
         self._began = time.monotonic()
 
     def progress(self, step: int) -> float:
@@ -59,10 +68,13 @@ class Schedule:
 
     def scale(self, progress: float, step: int) -> float:
         """The factor on the peak rates."""
-        return min(1.0, (step + 1) / self._warmup, max(0.0, 1 - progress) / self._falling)
+        fallen = self._floor + (1 - self._floor) * max(0.0, 1 - progress) / self._falling
+        return min(1.0, (step + 1) / self._warmup, fallen)
 
 
-def _enter(rank: int, world: int, port: int, work: Callable[..., None], arguments: tuple[object, ...]) -> None:
+def _enter(
+    rank: int, world: int, port: int, work: Callable[..., None], arguments: tuple[object, ...]
+) -> None:
     torch.set_num_threads(1)
     if world > 1:
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
@@ -73,7 +85,9 @@ def _enter(rank: int, world: int, port: int, work: Callable[..., None], argument
         dist.destroy_process_group()
 
 
-def run_parallel(work: Callable[..., None], *arguments: object, world: int = 2, port: int = 29517) -> None:
+def run_parallel(
+    work: Callable[..., None], *arguments: object, world: int = 2, port: int = 29517
+) -> None:
     """Runs `work(ranks, *arguments)` in `world` processes of one thread each, and waits for them."""
     if world == 1:
         _enter(0, 1, port, work, arguments)

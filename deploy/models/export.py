@@ -82,7 +82,13 @@ def braid_config(family: str, parameters: int) -> dict[str, Any]:
         "max_context": MAX_CONTEXT,
         "eos_token": t.EOS,
         "pad_token": t.PAD,
-        "prompt": {"plain": f.PLAIN, "turns": f.TURNS, "open": f.OPEN, "infill": f.INFILL, "edit": f.EDIT},
+        "prompt": {
+            "plain": f.PLAIN,
+            "turns": f.TURNS,
+            "open": f.OPEN,
+            "infill": f.INFILL,
+            "edit": f.EDIT,
+        },
         "thinking": {"open": t.THINK, "close": t.END_THINK},
         "capabilities": list(CAPABILITIES),
         "warmup": list(WARMUP),
@@ -106,7 +112,11 @@ def manifest(folder: Path) -> dict[str, Any]:
     files = sorted(p for p in folder.iterdir() if p.is_file() and p.name != "manifest.json")
     return {
         "files": [
-            {"path": p.name, "size_bytes": p.stat().st_size, "sha256": hashlib.sha256(p.read_bytes()).hexdigest()}
+            {
+                "path": p.name,
+                "size_bytes": p.stat().st_size,
+                "sha256": hashlib.sha256(p.read_bytes()).hexdigest(),
+            }
             for p in files
         ]
     }
@@ -120,7 +130,9 @@ def export(model: LanguageModel, family: str, tokenizer_file: Path, folder: Path
     """Writes the folder; weights in bfloat16, the tied output head left out."""
     folder.mkdir(parents=True, exist_ok=True)
     codec = TextCodec.from_file(tokenizer_file)
-    tensors = {name: p.detach().to(torch.bfloat16).contiguous() for name, p in model.named_parameters()}
+    tensors = {
+        name: p.detach().to(torch.bfloat16).contiguous() for name, p in model.named_parameters()
+    }
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "tokenizer.json").write_bytes(tokenizer_file.read_bytes())
     _write_json(folder / "config.json", model_config(model, codec))

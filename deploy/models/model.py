@@ -7,8 +7,8 @@ trained here needs no conversion.
 from dataclasses import asdict, dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from deploy.models.attention import Mask, attend
 
@@ -47,6 +47,7 @@ class RootMeanSquareNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
+        """Scales each vector to root mean square one, then by the weights."""
         wide = x.float()
         wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
         return self.weight * wide.to(x.dtype)
@@ -74,7 +75,10 @@ class Attention(nn.Module):
         super().__init__()
         self.head_dim = shape.head_dim
         self.groups = shape.num_attention_heads // shape.num_key_value_heads
-        inner, outer = shape.num_attention_heads * shape.head_dim, shape.num_key_value_heads * shape.head_dim
+        inner, outer = (
+            shape.num_attention_heads * shape.head_dim,
+            shape.num_key_value_heads * shape.head_dim,
+        )
         self.q_proj = nn.Linear(shape.hidden_size, inner, bias=False)
         self.k_proj = nn.Linear(shape.hidden_size, outer, bias=False)
         self.v_proj = nn.Linear(shape.hidden_size, outer, bias=False)
@@ -83,8 +87,13 @@ class Attention(nn.Module):
         self.k_norm = RootMeanSquareNorm(shape.head_dim, shape.rms_norm_eps)
 
     def forward(
-        self, x: Tensor, table: tuple[Tensor, Tensor], mask: Mask, past: tuple[Tensor, Tensor] | None
+        self,
+        x: Tensor,
+        table: tuple[Tensor, Tensor],
+        mask: Mask,
+        past: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Mixed values, and keys and values grown by these positions."""
         batch, length, _ = x.shape
         heads = (batch, length, -1, self.head_dim)
         q = rotate(self.q_norm(self.q_proj(x).view(heads)).transpose(1, 2), table)
@@ -92,7 +101,12 @@ class Attention(nn.Module):
         v = self.v_proj(x).view(heads).transpose(1, 2)
         if past is not None:
             k, v = torch.cat((past[0], k), dim=2), torch.cat((past[1], v), dim=2)
-        mixed = attend(q, k.repeat_interleave(self.groups, dim=1), v.repeat_interleave(self.groups, dim=1), mask)
+        mixed = attend(
+            q,
+            k.repeat_interleave(self.groups, dim=1),
+            v.repeat_interleave(self.groups, dim=1),
+            mask,
+        )
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1)), (k, v)
 
 
@@ -106,7 +120,8 @@ class FeedForward(nn.Module):
         self.down_proj = nn.Linear(shape.intermediate_size, shape.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        """`down(silu(gate(x)) * up(x))`."""
+        out: Tensor = self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
         return out
 
 
@@ -121,8 +136,13 @@ class Layer(nn.Module):
         self.post_attention_layernorm = RootMeanSquareNorm(shape.hidden_size, shape.rms_norm_eps)
 
     def forward(
-        self, x: Tensor, table: tuple[Tensor, Tensor], mask: Mask, past: tuple[Tensor, Tensor] | None
+        self,
+        x: Tensor,
+        table: tuple[Tensor, Tensor],
+        mask: Mask,
+        past: tuple[Tensor, Tensor] | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """The next residual stream and this layer's cache."""
         mixed, present = self.self_attn(self.input_layernorm(x), table, mask, past)
         x = x + mixed
         return x + self.mlp(self.post_attention_layernorm(x)), present
@@ -146,7 +166,9 @@ class LanguageModel(nn.Module):
         self.shape = shape
         self.model = Decoder(shape)
 
-    def forward(self, ids: Tensor, positions: Tensor, mask: Mask, past: Cache | None = None) -> tuple[Tensor, Cache]:
+    def forward(
+        self, ids: Tensor, positions: Tensor, mask: Mask, past: Cache | None = None
+    ) -> tuple[Tensor, Cache]:
         """Hidden states `[batch, length, hidden]` and the grown cache.
 
         `mask` is boolean, `[batch, 1, length, cached + length]`, true where attention is allowed.
@@ -162,7 +184,7 @@ class LanguageModel(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores over the vocabulary, in the model's own dtype."""
-        return F.linear(hidden, self.model.embed_tokens.weight)
+        return functional.linear(hidden, self.model.embed_tokens.weight)
 
 
 def fresh_model(shape: Shape, seed: int) -> LanguageModel:

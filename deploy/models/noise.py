@@ -55,6 +55,8 @@ def draw_noise(slots: Slots) -> Tensor:
 
 def token_weights(slots: Slots, masked_weights: Tensor) -> Tensor:
     """Weights of all tokens: masked ones as given, visible answers a little, end tails less, prompts none."""
-    weights = torch.where(slots.hidden, masked_weights, torch.full_like(masked_weights, VISIBLE_WEIGHT))
+    weights = torch.where(
+        slots.hidden, masked_weights, torch.full_like(masked_weights, VISIBLE_WEIGHT)
+    )
     weights = torch.where(slots.tail, TAIL_WEIGHT * weights, weights)
     return weights * slots.answers

@@ -43,7 +43,9 @@ class RowFiller:
     With a pool to choose from hardly a token of a row stays empty.
     """
 
-    def __init__(self, documents: Iterator[Document], length: int, multiple: int = 1, pool: int = 256) -> None:
+    def __init__(
+        self, documents: Iterator[Document], length: int, multiple: int = 1, pool: int = 256
+    ) -> None:
         self._documents, self._length, self._multiple = documents, length, multiple
         self._waiting: list[Document] = []
         self._pool = pool
@@ -67,7 +69,9 @@ class RowFiller:
         return row
 
 
-def packed_rows(documents: Iterator[Document], rows: int, length: int, pad: int) -> Iterator[PackedRows]:
+def packed_rows(
+    documents: Iterator[Document], rows: int, length: int, pad: int
+) -> Iterator[PackedRows]:
     """Endless batches for next-token training."""
     filler = RowFiller(documents, length)
     while True:

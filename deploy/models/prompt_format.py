@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 
 from deploy.models import tokenizer as t
 from deploy.models.corpus.example import Chat, Edit, Example, Infill, Input, Plain
@@ -60,7 +61,7 @@ class PromptEncoder:
                 return self.render(EDIT, instruction=instruction, text=text)
             case Chat(turns):
                 rendered = [self.render(TURNS[turn.role], content=turn.content) for turn in turns]
-                return [*sum(rendered, []), self._codec.special(OPEN)]
+                return [*chain.from_iterable(rendered), self._codec.special(OPEN)]
 
     def thinking_off(self) -> list[int]:
         """The empty chain that asks for the answer at once."""
@@ -69,11 +70,11 @@ class PromptEncoder:
     def document(self, example: Example) -> Document:
         """Prompt, chain, answer and the end token."""
         prompt = self.prompt(example.input)
-        chain: list[int] = []
+        thoughts: list[int] = []
         if example.thinking_off:
             prompt = prompt + self.thinking_off()
         elif example.thinking:
             open_, close = self.thinking_off()
-            chain = [open_, *self._codec.encode(example.thinking), close]
-        answer = [*chain, *self._codec.encode(example.answer), self._codec.special(t.EOS)]
+            thoughts = [open_, *self._codec.encode(example.thinking), close]
+        answer = [*thoughts, *self._codec.encode(example.answer), self._codec.special(t.EOS)]
         return Document(prompt + answer, len(prompt), example.kind)

@@ -16,7 +16,20 @@ PAD, EOS, MASK = "<|pad|>", "<|eos|>", "<|mask|>"
 USER, ASSISTANT, SYSTEM, END = "<|user|>", "<|assistant|>", "<|system|>", "<|end|>"
 FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 THINK, END_THINK = "<think>", "</think>"
-SPECIALS = (PAD, EOS, MASK, USER, ASSISTANT, SYSTEM, END, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE, THINK, END_THINK)
+SPECIALS = (
+    PAD,
+    EOS,
+    MASK,
+    USER,
+    ASSISTANT,
+    SYSTEM,
+    END,
+    FIM_PREFIX,
+    FIM_SUFFIX,
+    FIM_MIDDLE,
+    THINK,
+    END_THINK,
+)
 
 _RUNS = r"\r?\n[ \t]*|[ \t]+|\p{N}|\p{Han}|[\p{L}&&[^\p{Han}]]+|[^\s\p{L}\p{N}]+|\s"
 

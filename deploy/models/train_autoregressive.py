@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from deploy.models.checkpoint import load_codec, save_weights
 from deploy.models.corpus.mixture import examples
@@ -16,6 +16,8 @@ from deploy.models.muon import Optimiser, Rates
 from deploy.models.packing import packed_rows
 from deploy.models.prompt_format import PromptEncoder
 from deploy.models.tokenizer import PAD
+
+RATES = Rates(matrices=0.012, rest=0.002)
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,23 @@ class AutoregressiveRun:
     minutes: float = 0.0
     rows: int = 6
     length: int = 320
-    rates: Rates = Rates(matrices=0.012, rest=0.002)
+    rates: Rates = RATES
     falling: float = 0.4
 
 
 def weighted_loss(
-    model: LanguageModel, ids: Tensor, mask: Tensor, scored: Tensor, targets: Tensor, weights: Tensor
+    model: LanguageModel,
+    ids: Tensor,
+    mask: Tensor,
+    scored: Tensor,
+    targets: Tensor,
+    weights: Tensor,
 ) -> Tensor:
     """Mean cross entropy of the scored positions under their weights."""
     positions = torch.arange(ids.size(1)).expand(ids.size(0), -1)
     hidden, _ = model(ids, positions, mask)
     scores = model.logits(hidden.flatten(0, 1)[scored]).float()
-    losses = F.cross_entropy(scores, targets, reduction="none")
+    losses = functional.cross_entropy(scores, targets, reduction="none")
     return (losses * weights).sum() / weights.sum()
 
 
@@ -65,6 +72,9 @@ def train_autoregressive(ranks: Ranks, run: AutoregressiveRun, folder: Path) -> 
         optimiser.step(gradients, schedule.scale(progress, step))
         step += 1
         if ranks.leads and step % 20 == 0:
-            print(f"step {step} progress {progress:.3f} loss {agreed[1]:.4f} s {time.monotonic() - began:.0f}", flush=True)
+            print(
+                f"step {step} progress {progress:.3f} loss {agreed[1]:.4f} s {time.monotonic() - began:.0f}",
+                flush=True,
+            )
         if ranks.leads and (step % 400 == 0 or progress >= 1.0):
             save_weights(optimiser.masters, model, folder / "autoregressive.safetensors")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import functional
 
 from deploy.models.attention import BlockMask
 from deploy.models.block_rows import BlockBatch, CleanRow, block_batch, clean_rows, slots_of
@@ -24,6 +24,7 @@ from deploy.models.tokenizer import EOS, MASK, PAD, TextCodec
 SHARES = {
     "json": 22, "edit": 20, "chain": 36, "action": 11, "infill": 6, "code": 2, "span": 0.5, "conversation": 2.5,
 }  # fmt: skip
+RATES = Rates(matrices=0.006, rest=0.001)
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,15 @@ class DiffusionRun:
     rows: int = 4
     clean: int = 256
     slots: int = 32
-    rates: Rates = Rates(matrices=0.006, rest=0.001)
-    falling: float = 0.6
+    rates: Rates = RATES
+    falling: float = 0.5
+    floor: float = 0.5
     average_keep: float = 0.99
 
 
-def predictions(model: LanguageModel, ids: Tensor, positions: Tensor, mask: BlockMask, sources: Tensor) -> Tensor:
+def predictions(
+    model: LanguageModel, ids: Tensor, positions: Tensor, mask: BlockMask, sources: Tensor
+) -> Tensor:
     """Float32 scores of every slot token, `[rows * slots * block, vocabulary]`."""
     hidden, _ = model(ids, positions, mask)
     taken = hidden.gather(1, sources[:, :, None].expand(-1, -1, hidden.size(-1)))
@@ -49,11 +53,17 @@ def predictions(model: LanguageModel, ids: Tensor, positions: Tensor, mask: Bloc
 
 
 def denoising_loss(
-    model: LanguageModel, ids: Tensor, positions: Tensor, mask: BlockMask, sources: Tensor, truth: Tensor, weights: Tensor
+    model: LanguageModel,
+    ids: Tensor,
+    positions: Tensor,
+    mask: BlockMask,
+    sources: Tensor,
+    truth: Tensor,
+    weights: Tensor,
 ) -> Tensor:
     """Mean cross entropy of the slot tokens under their weights."""
     scores = predictions(model, ids, positions, mask, sources)
-    losses = F.cross_entropy(scores, truth, reduction="none")
+    losses = functional.cross_entropy(scores, truth, reduction="none")
     return (losses * weights).sum() / weights.sum()
 
 
@@ -79,7 +89,7 @@ def training_loop(
     """
     optimiser = Optimiser(model, run.rates, ranks)
     average = MovingAverage(optimiser.masters, run.average_keep)
-    schedule = Schedule(run.steps, run.minutes, run.falling)
+    schedule = Schedule(run.steps, run.minutes, run.falling, run.floor)
     step, progress, began, saved = 0, 0.0, time.monotonic(), 0.0
     recent = torch.zeros(0)
     while progress < 1.0:
@@ -93,7 +103,10 @@ def training_loop(
         if not ranks.leads:
             continue
         if step % 20 == 0:
-            print(f"step {step} progress {progress:.3f} loss {recent.mean():.4f} s {seconds:.0f}", flush=True)
+            print(
+                f"step {step} progress {progress:.3f} loss {recent.mean():.4f} s {seconds:.0f}",
+                flush=True,
+            )
         if seconds - saved > 60 * every_minutes or progress >= 1.0:
             save_weights(average.values, model, path)
             saved = seconds
@@ -103,7 +116,9 @@ def train_diffusion(ranks: Ranks, run: DiffusionRun, folder: Path) -> None:
     """From `autoregressive.safetensors` to `diffusion.safetensors` in the folder."""
     codec = load_codec(folder)
     torch.manual_seed(run.seed * 1000 + ranks.rank)
-    model = load_model(folder / "autoregressive.safetensors", Shape(vocab_size=codec.size), torch.bfloat16)
+    model = load_model(
+        folder / "autoregressive.safetensors", Shape(vocab_size=codec.size), torch.bfloat16
+    )
     rows = row_stream(codec, run.seed * 1000 + ranks.rank, run.clean)
     loss_of = torch.compile(denoising_loss, dynamic=False)
 
@@ -111,14 +126,20 @@ def train_diffusion(ranks: Ranks, run: DiffusionRun, folder: Path) -> None:
         batch, truth, weights = _fresh_batch(rows, run, codec)
         loss = loss_of(model, batch.ids, batch.positions, batch.mask, batch.sources, truth, weights)
         loss.backward()
-        return float(loss)
+        return loss.item()
 
     training_loop(ranks, run, model, backward, folder / "diffusion.safetensors")
 
 
-def _fresh_batch(rows: Iterator[CleanRow], run: DiffusionRun, codec: TextCodec) -> tuple[BlockBatch, Tensor, Tensor]:
+def _fresh_batch(
+    rows: Iterator[CleanRow], run: DiffusionRun, codec: TextCodec
+) -> tuple[BlockBatch, Tensor, Tensor]:
     """New rows in random states, with the truth and weights of every slot token."""
     taken = [next(rows) for _ in range(run.rows)]
     slots = slots_of(taken, run.slots, BLOCK)
     weights = draw_noise(slots)
-    return block_batch(taken, slots, BLOCK, codec.special(MASK)), slots.truth.flatten(), weights.flatten()
+    return (
+        block_batch(taken, slots, BLOCK, codec.special(MASK)),
+        slots.truth.flatten(),
+        weights.flatten(),
+    )

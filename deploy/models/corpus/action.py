@@ -16,7 +16,9 @@ def move_token(axis: str, speed: int) -> str:
     return f"[{axis}{speed:+d}]"
 
 
-ACTION_TOKENS = [move_token(axis, speed) for axis in AXES for speed in range(-FASTEST, FASTEST + 1)] + [OPEN, GRIP]
+ACTION_TOKENS = [
+    move_token(axis, speed) for axis in AXES for speed in range(-FASTEST, FASTEST + 1)
+] + [OPEN, GRIP]
 
 _PROMPTS = (
     "Gripper at ({a}), target at ({b}). Next actions:",
@@ -46,5 +48,13 @@ def draw(rng: Random) -> Example:
     """A reach whose distance on each axis is at most 16."""
     position = tuple(rng.randint(0, LARGEST) for _ in AXES)
     target = tuple(min(LARGEST, max(0, p + rng.randint(-16, 16))) for p in position)
-    prompt = rng.choice(_PROMPTS).format(a=", ".join(map(str, position)), b=", ".join(map(str, target)))
-    return Example("action", "TASK_ACTION_CONTROL", Plain(prompt), "".join(controller_chunk(position, target)), "action")
+    prompt = rng.choice(_PROMPTS).format(
+        a=", ".join(map(str, position)), b=", ".join(map(str, target))
+    )
+    return Example(
+        "action",
+        "TASK_ACTION_CONTROL",
+        Plain(prompt),
+        "".join(controller_chunk(position, target)),
+        "action",
+    )

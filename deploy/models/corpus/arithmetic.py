@@ -26,8 +26,16 @@ _TIMES = (
     "After that {who} has {n} times as many.",
     "The stock is multiplied by {n}.",
 )
-_START = ("{who} has {n} {things}.", "There are {n} {things} in the shop of {who}.", "{who} starts with {n} {things}.")
-_ASK = ("How many {things} are there now?", "How many {things} are left?", "What is the final number of {things}?")
+_START = (
+    "{who} has {n} {things}.",
+    "There are {n} {things} in the shop of {who}.",
+    "{who} starts with {n} {things}.",
+)
+_ASK = (
+    "How many {things} are there now?",
+    "How many {things} are left?",
+    "What is the final number of {things}?",
+)
 _TEXTS = {"+": _PLUS, "-": _MINUS, "*": _TIMES}
 
 
@@ -81,7 +89,9 @@ def _expression(rng: Random, start: int, steps: list[tuple[str, int]]) -> str:
     for kind, n in steps:
         word = {"+": "add", "-": "subtract", "*": "multiply by"}[kind]
         text += f", {word} {n}"
-    return text + rng.choice((". What do you get?", ". Give the result.", ". Compute step by step."))
+    return text + rng.choice(
+        (". What do you get?", ". Give the result.", ". Compute step by step.")
+    )
 
 
 def draw(rng: Random) -> Example:

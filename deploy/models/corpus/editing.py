@@ -31,7 +31,10 @@ def _letter(rng: Random) -> str:
 def _settings(rng: Random) -> str:
     """A few `key = value` lines."""
     keys = rng.sample(w.CODE_NOUNS, rng.randint(3, 5))
-    values = [str(rng.randint(0, 999)) if rng.random() < 0.6 else rng.choice(("true", "false", *w.COLORS)) for _ in keys]
+    values = [
+        str(rng.randint(0, 999)) if rng.random() < 0.6 else rng.choice(("true", "false", *w.COLORS))
+        for _ in keys
+    ]
     return "\n".join(f"{key} = {value}" for key, value in zip(keys, values, strict=True))
 
 
@@ -44,7 +47,7 @@ def _whole_word(word: str) -> str:
 
 
 def _words_of(text: str) -> list[str]:
-    return sorted({word for word in re.findall(r"[A-Za-z]{4,}", text)})
+    return sorted(set(re.findall(r"[A-Za-z]{4,}", text)))
 
 
 def _replace(rng: Random, text: str) -> Change:
@@ -52,15 +55,27 @@ def _replace(rng: Random, text: str) -> Change:
     old = rng.choice(_words_of(text))
     pool = w.CITIES if old[0].isupper() else w.PRODUCTS + w.ADJECTIVES
     new = w.pick(rng, pool, rare=0.15)
-    instruction = rng.choice((f"Replace {old} with {new}.", f"Change {old} to {new}.", f"Use {new} instead of {old}."))
+    instruction = rng.choice(
+        (f"Replace {old} with {new}.", f"Change {old} to {new}.", f"Use {new} instead of {old}.")
+    )
     return instruction, re.sub(_whole_word(old), new, text)
 
 
 def _rename(rng: Random, text: str) -> Change:
     """A whole identifier, not its look-alikes."""
-    names = sorted({n for n in re.findall(r"[a-z_]{3,}", text) if n not in {"def", "for", "class", "return", "with", "raise"}})
+    names = sorted(
+        {
+            n
+            for n in re.findall(r"[a-z_]{3,}", text)
+            if n not in {"def", "for", "class", "return", "with", "raise"}
+        }
+    )
     old = rng.choice(names)
-    new = rng.choice(w.CODE_NOUNS) if rng.random() < 0.7 else f"{rng.choice(w.CODE_VERBS)}_{rng.choice(w.CODE_NOUNS)}"
+    new = (
+        rng.choice(w.CODE_NOUNS)
+        if rng.random() < 0.7
+        else f"{rng.choice(w.CODE_VERBS)}_{rng.choice(w.CODE_NOUNS)}"
+    )
     instruction = rng.choice((f"Rename {old} to {new}.", f"Call {old} {new} instead."))
     return instruction, re.sub(_whole_word(old), new, text)
 
@@ -79,13 +94,17 @@ def _remove_key(rng: Random, text: str) -> Change:
         return _set_value(rng, text)
     gone = rng.choice(lines)
     key = gone.split(" = ")[0]
-    return rng.choice((f"Remove {key}.", f"Delete the line of {key}.")), "\n".join(line for line in lines if line != gone)
+    return rng.choice((f"Remove {key}.", f"Delete the line of {key}.")), "\n".join(
+        line for line in lines if line != gone
+    )
 
 
 def _add_key(rng: Random, text: str) -> Change:
     key = rng.choice([noun for noun in w.CODE_NOUNS if f"{noun} = " not in text])
     value = rng.randint(0, 999)
-    return rng.choice((f"Add {key} = {value} at the end.", f"Append {key} = {value}.")), f"{text}\n{key} = {value}"
+    return rng.choice(
+        (f"Add {key} = {value} at the end.", f"Append {key} = {value}.")
+    ), f"{text}\n{key} = {value}"
 
 
 def _typo(rng: Random, text: str) -> Change:
@@ -95,7 +114,7 @@ def _typo(rng: Random, text: str) -> Change:
 
 def _broken(rng: Random, text: str) -> str:
     """The text with two neighboring letters of one word swapped."""
-    words = [m for m in re.finditer(r"[a-z]{5,}", text)]
+    words = list(re.finditer(r"[a-z]{5,}", text))
     if not words:
         return text
     word = rng.choice(words)
@@ -121,7 +140,9 @@ def _number(rng: Random, text: str) -> Change:
     if not numbers:
         return _replace(rng, text)
     old, new = rng.choice(numbers), str(rng.randint(2, 999))
-    return rng.choice((f"Change {old} to {new}.", f"Replace {old} with {new}.")), re.sub(rf"\b{old}\b", new, text)
+    return rng.choice((f"Change {old} to {new}.", f"Replace {old} with {new}.")), re.sub(
+        rf"\b{old}\b", new, text
+    )
 
 
 def _upper(rng: Random, text: str) -> Change:
@@ -131,10 +152,14 @@ def _upper(rng: Random, text: str) -> Change:
 
 def _comment(rng: Random, text: str) -> Change:
     note = f"{rng.choice(w.CODE_VERBS)} the {rng.choice(w.CODE_NOUNS)}"
-    return rng.choice((f"Add the comment {note} at the top.", f"Put a comment above: {note}.")), f"# {note}\n{text}"
+    return rng.choice(
+        (f"Add the comment {note} at the top.", f"Put a comment above: {note}.")
+    ), f"# {note}\n{text}"
 
 
-_SOURCES: tuple[tuple[Callable[[Random], str], tuple[Callable[[Random, str], Change], ...]], ...] = (
+_SOURCES: tuple[
+    tuple[Callable[[Random], str], tuple[Callable[[Random, str], Change], ...]], ...
+] = (
     (_letter, (_replace, _replace, _drop_sentence, _number, _upper)),
     (_settings, (_set_value, _set_value, _remove_key, _add_key, _rename)),
     (_code, (_rename, _rename, _replace, _comment, _number)),
@@ -162,7 +187,13 @@ def _example(edit: Edit, wanted: str) -> Example:
 def draw_span(rng: Random) -> Example:
     """A word or number cut out of a letter that names it again: edits of spans are infills."""
     text = _letter(rng)
-    words = [m for m in re.finditer(r"[A-Za-z]{4,}|\d+", text)]
+    words = list(re.finditer(r"[A-Za-z]{4,}|\d+", text))
     repeated = [m for m in words if len(re.findall(_whole_word(m.group()), text)) > 1] or words
     gap = rng.choice(repeated)
-    return Example("span", "TASK_TEXT_EDITING", Infill(text[: gap.start()], text[gap.end() :]), gap.group(), "exact")
+    return Example(
+        "span",
+        "TASK_TEXT_EDITING",
+        Infill(text[: gap.start()], text[gap.end() :]),
+        gap.group(),
+        "exact",
+    )

@@ -45,4 +45,6 @@ def draw_body(rng: Random) -> Example:
     function = draw_function(rng)
     head = "".join(line + "\n" for line in function.head)
     prompt = head if rng.random() < 0.5 else "Complete this function:\n" + head
-    return Example("code", "TASK_CODE_COMPLETION", Plain(prompt), "\n".join(function.body) + "\n", "exact")
+    return Example(
+        "code", "TASK_CODE_COMPLETION", Plain(prompt), "\n".join(function.body) + "\n", "exact"
+    )

@@ -44,7 +44,12 @@ class Record:
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     """A closed object whose keys are all required."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _one(rng: Random, *choices: str) -> str:
@@ -61,18 +66,65 @@ def _person(rng: Random) -> Record:
     address = {"street": street, "number": number, "city": city}
     nested = rng.random() < 0.4
     place = (
-        Field("address", address, object_schema({"street": STRING, "number": INTEGER, "city": STRING}),
-              _one(rng, f"{first} lives at {number} {street} in {city}.", f"The address is {number} {street}, {city}."))
+        Field(
+            "address",
+            address,
+            object_schema({"street": STRING, "number": INTEGER, "city": STRING}),
+            _one(
+                rng,
+                f"{first} lives at {number} {street} in {city}.",
+                f"The address is {number} {street}, {city}.",
+            ),
+        )
         if nested
-        else Field("city", city, STRING, _one(rng, f"{first} lives in {city}.", f"Home is {city}.", f"{first} moved to {city} last year."))
+        else Field(
+            "city",
+            city,
+            STRING,
+            _one(
+                rng,
+                f"{first} lives in {city}.",
+                f"Home is {city}.",
+                f"{first} moved to {city} last year.",
+            ),
+        )
     )
     fields = [
-        Field("name", name, STRING, _one(rng, f"This is {name}.", f"{name} joined the team.", f"Please welcome {name}.")),
-        Field("age", age, INTEGER, _one(rng, f"{first} is {age} years old.", f"{first} turned {age} this week.")),
+        Field(
+            "name",
+            name,
+            STRING,
+            _one(rng, f"This is {name}.", f"{name} joined the team.", f"Please welcome {name}."),
+        ),
+        Field(
+            "age",
+            age,
+            INTEGER,
+            _one(rng, f"{first} is {age} years old.", f"{first} turned {age} this week."),
+        ),
         place,
-        Field("job", job, STRING, _one(rng, f"{first} works as a {job}.", f"{first} is a {job} by trade.")),
-        Field("since", since, INTEGER, _one(rng, f"A member since {since}.", f"The contract began in {since}.")),
-        Field("languages", languages, STRINGS, _one(rng, f"{first} speaks {w.spoken_list(languages)}.", f"Languages: {w.spoken_list(languages)}.")),
+        Field(
+            "job",
+            job,
+            STRING,
+            _one(rng, f"{first} works as a {job}.", f"{first} is a {job} by trade."),
+        ),
+        Field(
+            "since",
+            since,
+            INTEGER,
+            _one(rng, f"A member since {since}.", f"The contract began in {since}."),
+        ),
+        Field(
+            "languages",
+            languages,
+            STRINGS,
+            _one(
+                rng,
+                f"{first} speaks {w.spoken_list(languages)}.",
+                f"Languages: {w.spoken_list(languages)}.",
+            ),
+        ),
         Field("email", email, STRING, _one(rng, f"Write to {email}.", f"The email is {email}.")),
     ]
     distractors = [
@@ -91,14 +143,48 @@ def _order(rng: Random) -> Record:
     total, paid, days = rng.randint(10, 999), rng.random() < 0.5, rng.randint(1, 14)
     carrier = _one(rng, "post", "courier", "pickup", "freight")
     fields = [
-        Field("order", number, INTEGER, _one(rng, f"Order {number} came in.", f"The order number is {number}.")),
-        Field("customer", customer, STRING, _one(rng, f"The customer is {customer}.", f"It was placed by {customer}.")),
-        Field("items", items, {"type": "array", "items": object_schema({"product": STRING, "count": INTEGER})},
-              _one(rng, f"It lists {told}.", f"The basket holds {told}.")),
-        Field("total", total, INTEGER, _one(rng, f"The total is {total} euros.", f"It costs {total} euros in all.")),
-        Field("paid", paid, BOOLEAN, _one(rng, "It is paid.", "Payment has arrived.") if paid else _one(rng, "It is not paid yet.", "Payment is still open.")),
-        Field("shipping", {"carrier": carrier, "days": days}, object_schema({"carrier": STRING, "days": INTEGER}),
-              _one(rng, f"It goes by {carrier} and takes {days} days.", f"Delivery by {carrier} within {days} days.")),
+        Field(
+            "order",
+            number,
+            INTEGER,
+            _one(rng, f"Order {number} came in.", f"The order number is {number}."),
+        ),
+        Field(
+            "customer",
+            customer,
+            STRING,
+            _one(rng, f"The customer is {customer}.", f"It was placed by {customer}."),
+        ),
+        Field(
+            "items",
+            items,
+            {"type": "array", "items": object_schema({"product": STRING, "count": INTEGER})},
+            _one(rng, f"It lists {told}.", f"The basket holds {told}."),
+        ),
+        Field(
+            "total",
+            total,
+            INTEGER,
+            _one(rng, f"The total is {total} euros.", f"It costs {total} euros in all."),
+        ),
+        Field(
+            "paid",
+            paid,
+            BOOLEAN,
+            _one(rng, "It is paid.", "Payment has arrived.")
+            if paid
+            else _one(rng, "It is not paid yet.", "Payment is still open."),
+        ),
+        Field(
+            "shipping",
+            {"carrier": carrier, "days": days},
+            object_schema({"carrier": STRING, "days": INTEGER}),
+            _one(
+                rng,
+                f"It goes by {carrier} and takes {days} days.",
+                f"Delivery by {carrier} within {days} days.",
+            ),
+        ),
     ]
     distractors = [
         f"The last order cost {rng.randint(10, 999)} euros.",
@@ -116,15 +202,47 @@ def _event(rng: Random) -> Record:
     speakers = [w.full_name(rng) for _ in range(rng.randint(1, 3))]
     room, floor = w.pick(rng, w.STREETS) + " Hall", rng.randint(1, 9)
     fields = [
-        Field("topic", topic, STRING, _one(rng, f"There will be a talk on {topic}.", f"The workshop is about {topic}.")),
-        Field("date", date, STRING, _one(rng, f"It takes place on {date}.", f"The date is {date}.")),
+        Field(
+            "topic",
+            topic,
+            STRING,
+            _one(rng, f"There will be a talk on {topic}.", f"The workshop is about {topic}."),
+        ),
+        Field(
+            "date", date, STRING, _one(rng, f"It takes place on {date}.", f"The date is {date}.")
+        ),
         Field("time", hour, STRING, _one(rng, f"Doors open at {hour}.", f"It starts at {hour}.")),
         Field("city", city, STRING, _one(rng, f"The city is {city}.", f"We meet in {city}.")),
-        Field("seats", seats, INTEGER, _one(rng, f"There are {seats} seats.", f"Up to {seats} people can come.")),
-        Field("free", free, BOOLEAN, _one(rng, "Entry is free.", "It costs nothing.") if free else _one(rng, "Tickets are needed.", "Entry is not free.")),
-        Field("speakers", speakers, STRINGS, _one(rng, f"Speakers: {w.spoken_list(speakers)}.", f"On stage: {w.spoken_list(speakers)}.")),
-        Field("venue", {"room": room, "floor": floor}, object_schema({"room": STRING, "floor": INTEGER}),
-              _one(rng, f"It is in {room} on floor {floor}.", f"Come to floor {floor}, {room}.")),
+        Field(
+            "seats",
+            seats,
+            INTEGER,
+            _one(rng, f"There are {seats} seats.", f"Up to {seats} people can come."),
+        ),
+        Field(
+            "free",
+            free,
+            BOOLEAN,
+            _one(rng, "Entry is free.", "It costs nothing.")
+            if free
+            else _one(rng, "Tickets are needed.", "Entry is not free."),
+        ),
+        Field(
+            "speakers",
+            speakers,
+            STRINGS,
+            _one(
+                rng,
+                f"Speakers: {w.spoken_list(speakers)}.",
+                f"On stage: {w.spoken_list(speakers)}.",
+            ),
+        ),
+        Field(
+            "venue",
+            {"room": room, "floor": floor},
+            object_schema({"room": STRING, "floor": INTEGER}),
+            _one(rng, f"It is in {room} on floor {floor}.", f"Come to floor {floor}, {room}."),
+        ),
     ]
     distractors = [
         f"Last time it was in {w.pick(rng, w.CITIES)}.",
@@ -141,14 +259,50 @@ def _product(rng: Random) -> Record:
     size = {"width": rng.randint(5, 200), "height": rng.randint(5, 200)}
     maker = {"name": w.pick(rng, w.LAST_NAMES), "city": w.pick(rng, w.CITIES)}
     fields = [
-        Field("product", name, STRING, _one(rng, f"New in the shop: the {name}.", f"We offer the {name}.")),
-        Field("colors", colors, STRINGS, _one(rng, f"It comes in {w.spoken_list(colors)}.", f"Colors: {w.spoken_list(colors)}.")),
-        Field("price", price, INTEGER, _one(rng, f"It costs {price} euros.", f"The price is {price} euros.")),
-        Field("stock", stock, INTEGER, _one(rng, f"{stock} are in stock.", f"We have {stock} of them.")),
-        Field("size", size, object_schema({"width": INTEGER, "height": INTEGER}),
-              _one(rng, f"It is {size['width']} cm wide and {size['height']} cm high.", f"Size: {size['width']} by {size['height']} cm.")),
-        Field("maker", maker, object_schema({"name": STRING, "city": STRING}),
-              _one(rng, f"It is made by {maker['name']} in {maker['city']}.", f"{maker['name']} of {maker['city']} builds it.")),
+        Field(
+            "product",
+            name,
+            STRING,
+            _one(rng, f"New in the shop: the {name}.", f"We offer the {name}."),
+        ),
+        Field(
+            "colors",
+            colors,
+            STRINGS,
+            _one(rng, f"It comes in {w.spoken_list(colors)}.", f"Colors: {w.spoken_list(colors)}."),
+        ),
+        Field(
+            "price",
+            price,
+            INTEGER,
+            _one(rng, f"It costs {price} euros.", f"The price is {price} euros."),
+        ),
+        Field(
+            "stock",
+            stock,
+            INTEGER,
+            _one(rng, f"{stock} are in stock.", f"We have {stock} of them."),
+        ),
+        Field(
+            "size",
+            size,
+            object_schema({"width": INTEGER, "height": INTEGER}),
+            _one(
+                rng,
+                f"It is {size['width']} cm wide and {size['height']} cm high.",
+                f"Size: {size['width']} by {size['height']} cm.",
+            ),
+        ),
+        Field(
+            "maker",
+            maker,
+            object_schema({"name": STRING, "city": STRING}),
+            _one(
+                rng,
+                f"It is made by {maker['name']} in {maker['city']}.",
+                f"{maker['name']} of {maker['city']} builds it.",
+            ),
+        ),
     ]
     distractors = [
         f"Last year the price was {rng.randint(5, 900)} euros.",
@@ -160,7 +314,12 @@ def _product(rng: Random) -> Record:
 
 
 def _chinese_person(rng: Random) -> Record:
-    name, city, job, age = w.chinese_name(rng), rng.choice(w.CN_CITIES), rng.choice(w.CN_JOBS), rng.randint(18, 79)
+    name, city, job, age = (
+        w.chinese_name(rng),
+        rng.choice(w.CN_CITIES),
+        rng.choice(w.CN_JOBS),
+        rng.randint(18, 79),
+    )
     year = rng.randint(1990, 2030)
     friends = [w.chinese_name(rng) for _ in range(rng.randint(1, 3))]
     fields = [
@@ -171,33 +330,55 @@ def _chinese_person(rng: Random) -> Record:
         Field("since", year, INTEGER, f"{year}年加入。"),
         Field("friends", friends, STRINGS, f"朋友有{'、'.join(friends)}。"),
     ]
-    return Record(fields, [f"经理是{w.chinese_name(rng)}。", f"去年去过{rng.choice(w.CN_CITIES)}。"], chinese=True)
+    return Record(
+        fields,
+        [f"经理是{w.chinese_name(rng)}。", f"去年去过{rng.choice(w.CN_CITIES)}。"],
+        chinese=True,
+    )
 
 
 def _chinese_order(rng: Random) -> Record:
     number, customer, total = rng.randint(100, 9999), w.chinese_name(rng), rng.randint(10, 999)
-    items = [{"product": p, "count": rng.randint(1, 20)} for p in w.several(rng, w.CN_PRODUCTS, 1, 3)]
+    items = [
+        {"product": p, "count": rng.randint(1, 20)} for p in w.several(rng, w.CN_PRODUCTS, 1, 3)
+    ]
     city, paid = rng.choice(w.CN_CITIES), rng.random() < 0.5
     fields = [
         Field("order", number, INTEGER, f"订单号{number}。"),
-        Field("customer", customer, STRING, _one(rng, f"客户是{customer}。", f"由{customer}下单。")),
-        Field("items", items, {"type": "array", "items": object_schema({"product": STRING, "count": INTEGER})},
-              "商品有" + "、".join(f"{i['product']}{i['count']}件" for i in items) + "。"),
+        Field(
+            "customer", customer, STRING, _one(rng, f"客户是{customer}。", f"由{customer}下单。")
+        ),
+        Field(
+            "items",
+            items,
+            {"type": "array", "items": object_schema({"product": STRING, "count": INTEGER})},
+            "商品有" + "、".join(f"{i['product']}{i['count']}件" for i in items) + "。",
+        ),
         Field("total", total, INTEGER, f"共{total}元。"),
         Field("city", city, STRING, f"寄到{city}。"),
         Field("paid", paid, BOOLEAN, "已付款。" if paid else "未付款。"),
     ]
-    return Record(fields, [f"上次花了{rng.randint(10, 999)}元。", f"由{w.chinese_name(rng)}打包。"], chinese=True)
+    return Record(
+        fields,
+        [f"上次花了{rng.randint(10, 999)}元。", f"由{w.chinese_name(rng)}打包。"],
+        chinese=True,
+    )
 
 
 _KINDS: list[tuple[Callable[[Random], Record], int]] = [
-    (_person, 5), (_order, 5), (_event, 4), (_product, 4), (_chinese_person, 2), (_chinese_order, 2),
+    (_person, 5),
+    (_order, 5),
+    (_event, 4),
+    (_product, 4),
+    (_chinese_person, 2),
+    (_chinese_order, 2),
 ]
 _INSTRUCTIONS = (
     "Extract {keys} as JSON: {text}",
     "Return JSON with the keys {keys}.\n{text}",
     "{text}\nGive {keys} as JSON.",
 )
+# ruff: noqa: RUF001 - Chinese texts have Chinese punctuation
 _CHINESE_INSTRUCTIONS = ("提取{keys}，输出JSON：{text}", "Extract {keys} as JSON: {text}")
 
 

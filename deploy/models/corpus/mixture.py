@@ -25,11 +25,15 @@ ALWAYS_TRAINED = frozenset({"chat", "text"})
 """Kinds with too few different prompts to hold any out."""
 
 
-def examples(seed: int, split: str = "train", shares: Mapping[str, float] = SHARES) -> Iterator[Example]:
+def examples(
+    seed: int, split: str = "train", shares: Mapping[str, float] = SHARES
+) -> Iterator[Example]:
     """Endless draws that belong to the split; equal seeds give equal streams."""
     rng = Random(f"{split}-{seed}")
     kinds, weights = list(shares), list(shares.values())
     while True:
         example = DRAWS[rng.choices(kinds, weights)[0]](rng)
-        if split_of(example.input) == split or (split == "train" and example.kind in ALWAYS_TRAINED):
+        if split_of(example.input) == split or (
+            split == "train" and example.kind in ALWAYS_TRAINED
+        ):
             yield example

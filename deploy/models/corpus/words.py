@@ -1,5 +1,7 @@
 """Pools of words the generators draw from, and made-up words so that copying is learned, not recalled."""
 
+# ruff: noqa: SIM905 - a pool of words reads better as a line of words
+
 from random import Random
 
 FIRST_NAMES = (
@@ -32,7 +34,9 @@ TOPICS = (
     "pottery chess history biology statistics sailing"
 ).split()
 STREETS = "Main Oak River Hill Lake Park Mill Church Garden Station Forest Bridge Market School Harbor".split()
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 ANIMALS = "fox owl bear otter hare wolf crow deer mouse heron badger lynx turtle sparrow".split()
 THINGS = "lantern map key boat drum mirror kite bell coin rope letter apple book stone".split()
@@ -42,7 +46,9 @@ CODE_NOUNS = (
     "price total count name user item value rate index size width height weight score limit offset "
     "amount length level speed angle token state order color label path line page date code key"
 ).split()
-CODE_VERBS = "get set load save parse read write build send check find update make add remove count".split()
+CODE_VERBS = (
+    "get set load save parse read write build send check find update make add remove count".split()
+)
 
 CN_SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡林"
 CN_GIVEN = "伟芳娜敏静丽强磊军洋勇艳杰涛明超霞平刚华"
