@@ -7,6 +7,7 @@ model makes of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,6 +31,10 @@ class Rows:
     reach: list[int]
     wanted: list[int]
     draws: list[Draw] = field(default_factory=list)
+
+    def all_draws(self) -> Many[Draw | None]:
+        """One entry per wanted row, None for the likeliest token."""
+        return self.draws or [None] * len(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)

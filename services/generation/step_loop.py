@@ -13,7 +13,7 @@ from services.chassis.errors import DeadlineExceeded, EngineFailure, ServiceErro
 from services.generation.admission import WaitingLine
 from services.generation.outbox import Outbox
 from services.generation.run import Run
-from services.generation.sampling import Draw, Predictions, predict
+from services.generation.sampling import Predictions, predict
 from services.generation.sequence import Family, Rows
 from services.generation.slot_model import SlotModel
 from services.generation.text import Transcript
@@ -166,9 +166,7 @@ class StepLoop:
 
     def _forward(self, batch: Batch) -> Predictions:
         logits = self._model.forward([(run.slot, rows) for run, rows in batch])
-        draws: list[Draw | None] = []
-        for _, rows in batch:
-            draws += rows.draws or [None] * len(rows.wanted)
+        draws = [draw for _, rows in batch for draw in rows.all_draws()]
         return predict(logits, draws, self._banned)
 
     def _rotate(self, batch: Batch) -> None:

@@ -1,0 +1,79 @@
+"""Block diffusion as plainly as it can be written: every forward computes everything."""
+
+from __future__ import annotations
+
+from transformers import PreTrainedModel
+
+from services.diffusion_worker.sequence import MAX_RECOMMITS
+from services.diffusion_worker.strategy import Guess, commit, edit
+from services.generation.types import Job
+from tests.generation.decoding import block_causal_logits
+from tests.generation.tiny import EOS, MASK
+
+
+class SlowDecoder:
+    """One answer; no cache, no batch, nothing fused."""
+
+    def __init__(self, model: PreTrainedModel, job: Job, *, shift: int) -> None:
+        assert job.denoising is not None
+        self.model, self.shift, self.plan = model, shift, job.denoising
+        self.size = self.plan.block_length
+        self.start = len(job.prompt_ids)
+        self.limit = self.start + job.max_new_tokens
+        self.tokens = list(job.prompt_ids)
+
+    def answer(self) -> list[int]:
+        """The tokens before the end token."""
+        for block in range(self.start // self.size, -(-self.limit // self.size)):
+            self.tokens += [MASK] * ((block + 1) * self.size - len(self.tokens))
+            self.edit_closed(block)
+            for step in range(self.plan.max_steps):
+                if self.ended() or not self.masked(block):
+                    break
+                self.denoise(block, step)
+            if self.ended():
+                return self.tokens[self.start : self.tokens.index(EOS, self.start)]
+        return self.tokens[self.start : self.limit]
+
+    def edit_closed(self, block: int) -> None:
+        """Rescores the block before, now that all of it is known."""
+        first = (block - 1) * self.size + self.shift
+        for _ in range(MAX_RECOMMITS):
+            span = range(max(self.start, first), block * self.size)
+            edits = edit({p: self.tokens[p] for p in span}, self.guesses(), self.plan)
+            for position, token in edits.items():
+                self.tokens[position] = token
+            if self.ended():
+                break
+
+    def denoise(self, block: int, step: int) -> None:
+        """One step on the open block."""
+        guesses, masked = self.guesses(), self.masked(block)
+        span = range(max(self.start, block * self.size + self.shift), len(self.tokens))
+        edits = edit(
+            {p: self.tokens[p] for p in span if self.tokens[p] != MASK}, guesses, self.plan
+        )
+        steps_left = self.plan.max_steps - step
+        for i in commit([guesses[p] for p in masked], self.plan, steps_left, EOS).chosen:
+            self.tokens[masked[i]] = guesses[masked[i]].token
+        for position, token in edits.items():
+            if token != EOS or not any(p < position for p in self.masked(block)):
+                self.tokens[position] = token
+
+    def masked(self, block: int) -> list[int]:
+        """Undecided answer positions."""
+        span = range(max(self.start, block * self.size), min(self.limit, len(self.tokens)))
+        return [p for p in span if self.tokens[p] == MASK]
+
+    def ended(self) -> bool:
+        """Whether an end token has everything before it decided."""
+        answer = self.tokens[self.start :]
+        return EOS in answer and MASK not in answer[: answer.index(EOS)]
+
+    def guesses(self) -> dict[int, Guess]:
+        """What the model would put at each position."""
+        logits = block_causal_logits(self.model, self.tokens, self.size)
+        logits[:, MASK] = float("-inf")
+        best = logits.softmax(-1).max(-1)
+        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        return {row + self.shift: Guess(token, p) for row, (token, p) in enumerate(pairs)}

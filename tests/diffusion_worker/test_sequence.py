@@ -1,0 +1,177 @@
+"""Block diffusion over the slot cache, against the same decoding without one."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import pytest
+from transformers import PreTrainedModel
+
+from services.chassis.errors import InvalidRequest
+from services.diffusion_worker.sequence import BlockDiffusion
+from services.generation.slot_model import SlotModel
+from services.generation.types import FinishReason, Job
+from services.generation.vocabulary import Vocabulary
+from tests.diffusion_worker.slow_decoder import SlowDecoder
+from tests.generation.decoding import Answer, decode
+from tests.generation.tiny import BLOCK, EOS, MASK, PLAN, UNTHINK, VOCABULARY, decoder, job, prompt
+
+SLOTS = 8
+ENDLESS = replace(VOCABULARY, eos_id=-1)
+
+
+@pytest.fixture(scope="module")
+def module() -> PreTrainedModel:
+    return decoder()
+
+
+@pytest.fixture(scope="module")
+def model(module: PreTrainedModel) -> SlotModel:
+    return SlotModel(copy.deepcopy(module), slots=SLOTS, max_context=256)
+
+
+def solve(
+    model: SlotModel,
+    *jobs: Job,
+    shift: bool = True,
+    chunk: int = 256,
+    vocabulary: Vocabulary = VOCABULARY,
+) -> list[Answer]:
+    family = BlockDiffusion(vocabulary, logit_shift=shift, prefill_chunk=chunk)
+    return decode(model, family, jobs)
+
+
+@pytest.mark.parametrize("shift", [True, False])
+@pytest.mark.parametrize("edit_threshold", [1.0, 0.7, 0.3])
+def test_same_tokens_as_the_slow_decoder(
+    module: PreTrainedModel, model: SlotModel, *, shift: bool, edit_threshold: float
+) -> None:
+    """Cache, fused forwards and chunks change nothing in what is decoded."""
+    plan = replace(PLAN, edit_threshold=edit_threshold)
+    edited = recommitted = False
+    for number, length in enumerate((3, BLOCK, 11, 2 * BLOCK, 45)):
+        asked = job(prompt(length, number), 30, denoising=plan)
+        answer = solve(model, asked, shift=shift, chunk=16)[0]
+        assert answer.tokens == SlowDecoder(module, asked, shift=int(shift)).answer()
+        recommitted |= answer.figures.generating_forwards > answer.figures.denoise_steps
+        untouched = replace(asked, denoising=replace(plan, edit_threshold=1.0))
+        edited |= solve(model, untouched, shift=shift)[0].tokens != answer.tokens
+    assert edited == recommitted == (edit_threshold < 1)
+
+
+def test_a_row_does_not_depend_on_its_batch_mates(model: SlotModel) -> None:
+    """Jobs of different lengths, plans and temperatures give alone what they give together."""
+    jobs = [
+        job(
+            prompt(3 + 5 * number, number),
+            9 + 4 * number,
+            temperature=0.7 * (number % 2),
+            top_p=0.95,
+            seed=number,
+            denoising=replace(PLAN, max_steps=2 + number % 3 * 3, strategy=strategy),
+        )
+        for number, strategy in enumerate(["threshold", "distance_threshold"] * 4)
+    ]
+    alone = [solve(model, one)[0].tokens for one in jobs]
+    assert [answer.tokens for answer in solve(model, *jobs)] == alone
+
+
+def test_seeds_decide(model: SlotModel) -> None:
+    """The same seed gives the same answer, another one another."""
+    asked = job(max_new_tokens=40, temperature=1.0)
+    first, again, other = solve(model, asked, asked, replace(asked, seed=8))
+    assert first.tokens == again.tokens != other.tokens
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 5, BLOCK, 13, 33])
+def test_never_more_tokens_than_asked(model: SlotModel, max_new_tokens: int) -> None:
+    """The answer has exactly max_new_tokens where no end comes, whatever the block length."""
+    answer = solve(model, job(max_new_tokens=max_new_tokens), vocabulary=ENDLESS)[0]
+    assert answer.finish is FinishReason.LENGTH
+    assert len(answer.tokens) == max_new_tokens
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 3, BLOCK])
+def test_blocks_end_within_max_steps(model: SlotModel, max_steps: int) -> None:
+    """No block takes more denoising steps than allowed, and forced tokens are counted."""
+    plan = replace(PLAN, max_steps=max_steps, confidence_threshold=1.0, edit_threshold=1)
+    answer = solve(model, job(prompt(BLOCK), 3 * BLOCK, denoising=plan), vocabulary=ENDLESS)[0]
+    assert answer.figures.denoise_steps == 3 * max_steps
+    assert (answer.figures.forced_commits > 0) == (max_steps < BLOCK)
+
+
+def test_forwards_are_fused(model: SlotModel) -> None:
+    """Prefill and commit forwards cost nothing of their own: as many forwards as steps."""
+    answer = solve(model, job(max_new_tokens=40, denoising=replace(PLAN, edit_threshold=1)))[0]
+    assert answer.figures.forward_passes == answer.figures.denoise_steps
+    assert answer.figures.generating_forwards == answer.figures.denoise_steps
+
+
+def test_long_prompts_are_prefilled_in_chunks(model: SlotModel) -> None:
+    """A prompt beyond the chunk takes forwards that generate nothing."""
+    answer = solve(model, job(prompt(100), 8), chunk=32)[0]
+    assert answer.figures.forward_passes - answer.figures.generating_forwards == 2
+
+
+def test_mask_token_never_comes_out(module: PreTrainedModel) -> None:
+    """A model that wants to say the mask token cannot, and still ends."""
+    eager = copy.deepcopy(module)
+    eager.lm_head.weight.data[MASK] = 40 * eager.lm_head.weight.data.mean(0)
+    eager.lm_head.weight.data[MASK + 9] = -eager.lm_head.weight.data[MASK]
+    answer = solve(SlotModel(eager, slots=1, max_context=64), job(max_new_tokens=32))[0]
+    assert MASK not in answer.tokens
+
+
+def test_prompt_tokens_that_look_masked_are_left_alone(model: SlotModel) -> None:
+    """Positions of the prompt are never denoised."""
+    asked = job((*prompt(9), MASK, MASK), 8)
+    answer = solve(model, asked)[0]
+    assert 1 <= len(answer.tokens) <= 8
+
+
+def test_ends_at_the_first_resolved_end_token(module: PreTrainedModel) -> None:
+    """The answer stops before its end token, in the step that resolves it."""
+    brief = copy.deepcopy(module)
+    brief.lm_head.weight.data[EOS] *= 3
+    answers = solve(
+        SlotModel(brief, slots=SLOTS, max_context=256),
+        *(job(prompt(11, number), 60) for number in range(SLOTS)),
+    )
+    stopped = [answer for answer in answers if answer.finish is FinishReason.STOP]
+    assert stopped
+    for answer in stopped:
+        assert EOS not in answer.tokens
+        last_block = answer.blocks[-1] if answer.blocks else 0
+        assert answer.figures.denoise_steps <= (last_block + 2) * BLOCK
+
+
+def test_blocks_are_numbered_from_the_answers_first(model: SlotModel) -> None:
+    """Pieces carry the block they end in, on the document's grid."""
+    answer = solve(model, job(max_new_tokens=16), vocabulary=ENDLESS)[0]
+    assert answer.blocks == [0] * 5 + [1] * 8 + [2] * 3
+
+
+@pytest.mark.parametrize("limit", [0, 3, 5, 6, 20])
+def test_reasoning_is_closed_at_its_limit(model: SlotModel, limit: int) -> None:
+    """Reasoning that the prompt opened is closed after exactly so many tokens."""
+    asked = job(max_new_tokens=40, thinking=True, max_thinking_tokens=limit)
+    answer = solve(model, asked, vocabulary=ENDLESS)[0]
+    assert UNTHINK in answer.tokens[: limit + 1]
+
+
+def test_cut_hands_over_what_is_decided_from_the_left(model: SlotModel) -> None:
+    """An answer cut in the middle of a block keeps the decided run, without masks."""
+    family = BlockDiffusion(VOCABULARY, logit_shift=True)
+    plan = replace(PLAN, confidence_threshold=1.0, edit_threshold=1)
+    sequence = family.open(job(denoising=plan))
+    assert sequence.cut().pieces == ()
+    tokens = [token for piece in sequence.cut().pieces for token in piece.tokens]
+    assert MASK not in tokens
+
+
+@pytest.mark.parametrize("plan", [None, replace(PLAN, strategy="magic")])
+def test_unknown_plans_are_refused(plan: object) -> None:
+    """Without a plan, or with a strategy it does not know, a sequence does not start."""
+    with pytest.raises(InvalidRequest, match="strategy"):
+        BlockDiffusion(VOCABULARY, logit_shift=True).open(job(denoising=plan))
