@@ -1,4 +1,4 @@
-"""Masked attention written out: under torch.compile on a CPU it beats the fused kernel with a mask."""
+"""Masked attention, written out: compiled for a CPU it beats the fused kernel with a mask."""
 
 from typing import NamedTuple
 

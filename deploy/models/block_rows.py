@@ -17,7 +17,10 @@ from deploy.models.prompt_format import Document
 
 @dataclass(frozen=True)
 class CleanRow:
-    """One row of documents on the block grid; all tensors `[length]` but `candidates`, block numbers with answers."""
+    """One row of documents on the block grid.
+
+    All tensors are `[length]` but `candidates`, the numbers of blocks with answers.
+    """
 
     ids: Tensor
     segments: Tensor
@@ -72,7 +75,7 @@ class Slots:
 
 
 def slots_of(rows: list[CleanRow], count: int, block: int) -> Slots:
-    """Slots in pairs: both of a pair hold the same block, so that their masks may complement each other."""
+    """Slots in pairs of one block each, so that their masks may complement each other."""
     chosen = torch.stack([_spread(row.candidates, count // 2).repeat_interleave(2) for row in rows])
     index = (chosen[:, :, None] * block + torch.arange(block)).flatten(1)
 
@@ -97,7 +100,10 @@ def _spread(candidates: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True)
 class BlockBatch:
-    """What one forward takes; `sources` is `[rows, slots * block]`, where each slot token's prediction is found."""
+    """What one forward takes.
+
+    `sources` is `[rows, slots * block]`: where the prediction of each slot token is found.
+    """
 
     ids: Tensor
     positions: Tensor

@@ -53,7 +53,7 @@ def _check_json(output: str, expect: str, schema: str) -> Score:
 
 
 def _moves(text: str) -> list[tuple[str, int]] | None:
-    """Axis and speed of each token, the gripper as `("grip", 0 or 1)`; nothing if other text is there."""
+    """Axis and speed of each token, the gripper as `("grip", 0 or 1)`; none amid other text."""
     matches = list(_MOVE.finditer(text))
     if "".join(m.group() for m in matches) != text:
         return None

@@ -1,4 +1,4 @@
-"""Which masked tokens a step commits and which committed ones it replaces; pure, for any batch shape.
+"""Which masked tokens a step commits and which committed ones it replaces; pure.
 
 Distance-aware threshold, commit edits and the rule for end tokens as in the decoding that
 `braid.json` names `distance_threshold`; edits after LLaDA2.1 (2026).

@@ -1,4 +1,4 @@
-"""Several one-thread processes that train one model: faster on a CPU than one process with threads."""
+"""Several one-thread processes that train one model: on a CPU faster than threads."""
 
 import os
 import time
@@ -88,7 +88,7 @@ def _enter(
 def run_parallel(
     work: Callable[..., None], *arguments: object, world: int = 2, port: int = 29517
 ) -> None:
-    """Runs `work(ranks, *arguments)` in `world` processes of one thread each, and waits for them."""
+    """Runs `work(ranks, *arguments)` in `world` processes of one thread each."""
     if world == 1:
         _enter(0, 1, port, work, arguments)
     else:

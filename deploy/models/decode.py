@@ -1,4 +1,4 @@
-"""Reference decoding, batch one: what checkpoints are chosen with and what the engine is compared with."""
+"""Reference decoding, batch one: to choose checkpoints by, and to compare an engine with."""
 
 from dataclasses import dataclass
 
@@ -78,7 +78,7 @@ class BlockDecoding:
         self.hidden = ~self.fixed
 
     def _forward(self) -> Tensor:
-        """Probabilities of the tokens after each fresh position: pending ones, then the open block."""
+        """Probabilities of what follows each fresh position: pending ones, then open ones."""
         following = self.open_ids[:0] if self.ended else self.open_ids
         fresh = torch.cat((torch.tensor(self.pending, dtype=torch.long), following))
         start, length = len(self.tokens), len(fresh)
@@ -111,7 +111,7 @@ class BlockDecoding:
         self._denoise(torch.cat((before, shares[ready:-1])))
 
     def _edit_pending(self, shares: Tensor) -> bool:
-        """Rescores the block just closed; true if a token changed, so that it must be forwarded again."""
+        """Rescores the block just closed; true if it changed and must be forwarded again."""
         if self._pending_fixed >= len(self.pending) or self._edits_left == 0:
             return False
         shown = torch.tensor(self.pending)

@@ -1,4 +1,4 @@
-"""Quality and speed on the golden sets: answering is one function, scoring and adding up another."""
+"""Quality and speed on the golden sets; answering and scoring are kept apart."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,12 +72,13 @@ def figures(name: str, items: Sequence[dict[str, Any]], answers: Sequence[Answer
 
 def table(rows: Iterable[Figures]) -> Iterator[str]:
     """Markdown lines."""
-    yield "| set | items | right % | valid % | tokens per forward | tokens/s | empty answer right % |"
+    yield "| set | items | right % | valid % | tokens per forward | tokens/s | empty right % |"
     yield "|---|---|---|---|---|---|---|"
     for row in rows:
         yield (
             f"| {row.name} | {row.items} | {100 * row.right:.1f} | {100 * row.valid:.1f} "
-            f"| {row.tokens_per_forward:.2f} | {row.tokens_per_second:.0f} | {100 * row.empty_right:.1f} |"
+            f"| {row.tokens_per_forward:.2f} | {row.tokens_per_second:.0f} "
+            f"| {100 * row.empty_right:.1f} |"
         )
 
 

@@ -1,4 +1,4 @@
-"""The golden sets: held-out items of each task, and a second half that nobody chooses anything by."""
+"""The golden sets: held-out items of each task, and a second half nothing is chosen by."""
 
 import json
 from itertools import islice

@@ -188,7 +188,7 @@ class LanguageModel(nn.Module):
 
 
 def fresh_model(shape: Shape, seed: int) -> LanguageModel:
-    """Random weights: normal 0.02, the two projections into the residual stream smaller by depth."""
+    """Random weights: normal 0.02, projections into the residual stream smaller by depth."""
     torch.manual_seed(seed)
     model = LanguageModel(shape)
     quieter = (2 * shape.num_hidden_layers) ** -0.5

@@ -36,7 +36,7 @@ def suffix_masks(answers: Tensor) -> Tensor:
 
 
 def distance_weights(hidden: Tensor) -> Tensor:
-    """More for what decoding will commit first: 0.25 + 1.75 * 0.6 ** (masked positions to the left)."""
+    """More for what is committed first: 0.25 + 1.75 * 0.6 ** (masked ones to the left)."""
     distance = hidden.long().cumsum(-1) - 1
     return 0.25 + 1.75 * torch.pow(0.6, distance.clamp(min=0).float())
 
@@ -54,7 +54,7 @@ def draw_noise(slots: Slots) -> Tensor:
 
 
 def token_weights(slots: Slots, masked_weights: Tensor) -> Tensor:
-    """Weights of all tokens: masked ones as given, visible answers a little, end tails less, prompts none."""
+    """Masked ones as given, visible answers a little, end tails less, prompts nothing."""
     weights = torch.where(
         slots.hidden, masked_weights, torch.full_like(masked_weights, VISIBLE_WEIGHT)
     )

@@ -14,7 +14,7 @@ CODE_PROMPT_WEIGHT, PROMPT_WEIGHT = 0.3, 0.02
 
 @dataclass(frozen=True)
 class PackedRows:
-    """`ids`, `targets`, `weights` are `[rows, length]`; `segments` numbers the documents of a row from 1."""
+    """All are `[rows, length]`; `segments` numbers the documents of a row from 1."""
 
     ids: Tensor
     targets: Tensor
@@ -28,7 +28,7 @@ class PackedRows:
         return (same & torch.ones(length, length, dtype=torch.bool).tril())[:, None]
 
     def scored(self, share: float = 0.5) -> Tensor:
-        """Flat indices of the positions worth scoring: the heaviest, in a number that never changes."""
+        """Flat indices of the positions worth scoring: the heaviest, in a fixed number."""
         flat = self.weights.flatten()
         return (flat + 1e-3 * torch.rand_like(flat)).topk(int(share * flat.numel())).indices
 

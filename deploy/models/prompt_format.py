@@ -36,7 +36,7 @@ class PromptEncoder:
         self._codec = codec
 
     def render(self, template: str, **values: str) -> list[int]:
-        """Ids of a template; literal text and values between two specials are encoded as one piece."""
+        """Ids of a template; what lies between two specials is encoded as one piece."""
         ids: list[int] = []
         piece = ""
         position = 0

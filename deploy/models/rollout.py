@@ -21,7 +21,7 @@ LOOSEST, STRICTEST = 0.6, 0.95
 
 
 class Rollouts:
-    """Slots that decode while they train. Each slot has its own threshold, for variety of states."""
+    """Slots that decode while they train, each with its own threshold for variety."""
 
     def __init__(
         self,

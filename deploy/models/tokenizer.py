@@ -1,7 +1,8 @@
 """The byte-level BPE both models share.
 
-Runs are split so that copying is a plain map of tokens: single digits and Han characters, letter runs,
-space runs, punctuation runs, a newline with its indent; a space is never part of a word.
+Runs are split so that copying is a plain map of tokens: single digits and Han characters,
+letter runs, space runs, punctuation runs, a newline with its indent; a space is never part
+of a word.
 """
 
 from collections.abc import Iterable

@@ -72,9 +72,7 @@ def train_autoregressive(ranks: Ranks, run: AutoregressiveRun, folder: Path) -> 
         optimiser.step(gradients, schedule.scale(progress, step))
         step += 1
         if ranks.leads and step % 20 == 0:
-            print(
-                f"step {step} progress {progress:.3f} loss {agreed[1]:.4f} s {time.monotonic() - began:.0f}",
-                flush=True,
-            )
+            seconds = time.monotonic() - began
+            print(f"step {step} at {progress:.3f} loss {agreed[1]:.4f} s {seconds:.0f}", flush=True)
         if ranks.leads and (step % 400 == 0 or progress >= 1.0):
             save_weights(optimiser.masters, model, folder / "autoregressive.safetensors")

@@ -22,7 +22,8 @@ from deploy.models.prompt_format import PromptEncoder
 from deploy.models.tokenizer import EOS, MASK, PAD, TextCodec
 
 SHARES = {
-    "json": 22, "edit": 20, "chain": 36, "action": 11, "infill": 6, "code": 2, "span": 0.5, "conversation": 2.5,
+    "json": 22, "edit": 20, "chain": 36, "action": 11,
+    "infill": 6, "code": 2, "span": 0.5, "conversation": 2.5,
 }  # fmt: skip
 RATES = Rates(matrices=0.006, rest=0.001)
 

@@ -7,7 +7,15 @@ from deploy.models.commit_rule import Rule
 from deploy.models.decode import decode_autoregressive, decode_diffusion
 from deploy.models.model import LanguageModel, Shape, fresh_model
 
-SHAPE = Shape(vocab_size=32, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=16, intermediate_size=32)  # fmt: skip
+SHAPE = Shape(
+    vocab_size=32,
+    hidden_size=32,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    num_key_value_heads=1,
+    head_dim=16,
+    intermediate_size=32,
+)
 MASK, EOS, BLOCK = 2, 1, 4
 
 
@@ -50,7 +58,7 @@ def test_diffusion_is_deterministic(model: LanguageModel) -> None:
 
 
 def test_low_threshold_needs_at_most_one_step_a_block_and_its_closing(model: LanguageModel) -> None:
-    """With every token accepted at once, a block costs one forward, and the last one another to close."""
+    """A block costs one forward if all is accepted, and the last one another to close."""
     rule = Rule(confidence_threshold=0.0, distance_decay=1.0, edit_threshold=1.1)
     decoded = decode_diffusion(model, [5, 6, 7, 8], MASK, 31, 8, BLOCK, rule)
     assert decoded.forwards == 3

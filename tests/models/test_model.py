@@ -9,7 +9,15 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from deploy.models.attention import BlockMask
 from deploy.models.model import ROPE_THETA, LanguageModel, Shape, fresh_model
 
-SHAPE = Shape(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=8, intermediate_size=48)  # fmt: skip
+SHAPE = Shape(
+    vocab_size=64,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    num_key_value_heads=2,
+    head_dim=8,
+    intermediate_size=48,
+)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ _PROMPTS = (
 
 
 def axis_speed(remaining: int) -> int:
-    """A proportional controller: half the way that remains, rounded away from zero, at most FASTEST."""
+    """A proportional controller: half the remaining way, rounded up, at most FASTEST."""
     half = (abs(remaining) + 1) // 2
     return min(half, FASTEST) * (1 if remaining >= 0 else -1)
 

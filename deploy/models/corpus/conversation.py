@@ -10,9 +10,10 @@ from deploy.models.corpus.example import Chat, Example, Plain, Turn
 _CAPITALS = dict(
     pair.split(":")
     for pair in (
-        "Germany:Berlin France:Paris Spain:Madrid Norway:Oslo Italy:Rome Austria:Vienna Portugal:Lisbon Ireland:Dublin "
-        "Finland:Helsinki Poland:Warsaw Greece:Athens Japan:Tokyo India:Delhi Egypt:Cairo Kenya:Nairobi Peru:Lima "
-        "Colombia:Bogota Cuba:Havana China:Beijing Canada:Ottawa"
+        "Germany:Berlin France:Paris Spain:Madrid Norway:Oslo Italy:Rome Austria:Vienna "
+        "Portugal:Lisbon Ireland:Dublin Finland:Helsinki Poland:Warsaw Greece:Athens "
+        "Japan:Tokyo India:Delhi Egypt:Cairo Kenya:Nairobi Peru:Lima Colombia:Bogota "
+        "Cuba:Havana China:Beijing Canada:Ottawa"
     ).split()
 )
 _TALK = (
@@ -24,7 +25,8 @@ _TALK = (
     (
         ("What can you do?", "How can you help me?", "What are you good at?"),
         (
-            "I extract JSON from text, edit texts, fill gaps in code, plan actions and solve small sums.",
+            "I extract JSON from text, edit texts, fill gaps in code, "
+            "plan actions and solve small sums.",
         ),
     ),
     (("Who are you?", "What is your name?"), ("I am a small demo model that Braid serves.",)),
@@ -93,7 +95,8 @@ def _story(rng: Random) -> Example:
     prompt = rng.choice(
         (
             f"Write a short story about {w.with_article(animal)} and {w.with_article(thing)}.",
-            f"Tell a story with {w.with_article(animal)}, {w.with_article(thing)} and {w.with_article(place)}.",
+            f"Tell a story with {w.with_article(animal)}, {w.with_article(thing)} "
+            f"and {w.with_article(place)}.",
             f"Write a few sentences about {w.with_article(animal)} in {w.with_article(place)}.",
         )
     )

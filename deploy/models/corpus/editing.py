@@ -108,7 +108,7 @@ def _add_key(rng: Random, text: str) -> Change:
 
 
 def _typo(rng: Random, text: str) -> Change:
-    """Two letters of one word are swapped in the text; the answer is the clean text. See `_broken`."""
+    """The answer is the clean text; `_broken` makes the one with a typo."""
     return rng.choice(("Fix the spelling.", "Correct the typo.")), text
 
 

@@ -1,4 +1,4 @@
-"""Generated Python functions whose every line follows from signature, docstring and the lines around it."""
+"""Generated Python functions whose lines follow from signature, docstring and each other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

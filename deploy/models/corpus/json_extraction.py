@@ -1,4 +1,4 @@
-"""Text to JSON: records told in sentences, with nested parts, lists, distractors and Chinese texts."""
+"""Text to JSON: records told in sentences; nested parts, lists, distractors, Chinese texts."""
 
 import json
 from collections.abc import Callable
@@ -17,7 +17,7 @@ STRINGS: dict[str, Any] = {"type": "array", "items": STRING}
 
 @dataclass(frozen=True)
 class Field:
-    """One key: how an instruction names it, its value, its schema and the sentence that tells it."""
+    """One key with its value, its schema and the sentence that tells it."""
 
     key: str
     value: Any
@@ -25,7 +25,7 @@ class Field:
     sentence: str
 
     def spoken(self) -> str:
-        """The key as instructions write it: `address(street, city)`, `items[product, count]`, `tags[]`."""
+        """The key as instructions write it: `address(street, city)`, `items[product, count]`."""
         if self.schema["type"] == "object":
             return f"{self.key}({', '.join(self.schema['properties'])})"
         if self.schema["type"] == "array":
@@ -61,7 +61,8 @@ def _person(rng: Random) -> Record:
     age, since = rng.randint(18, 79), rng.randint(1990, 2030)
     street, number = w.pick(rng, w.STREETS) + " Street", rng.randint(1, 99)
     languages = w.several(rng, w.LANGUAGES, 1, 3)
-    email = f"{name.split()[0].lower()}{rng.randint(1, 99)}@{w.pick(rng, w.TOPICS)}.{_one(rng, 'com', 'org', 'net')}"
+    mailbox = f"{name.split()[0].lower()}{rng.randint(1, 99)}"
+    email = f"{mailbox}@{w.pick(rng, w.TOPICS)}.{_one(rng, 'com', 'org', 'net')}"
     first = name.split()[0]
     address = {"street": street, "number": number, "city": city}
     nested = rng.random() < 0.4

@@ -17,9 +17,10 @@ DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "conversation": conversation.draw,
 }
 SHARES: Mapping[str, float] = {
-    "json": 24, "edit": 21, "chain": 30, "action": 10, "infill": 7, "code": 3, "span": 1, "conversation": 4,
+    "json": 24, "edit": 21, "chain": 30, "action": 10,
+    "infill": 7, "code": 3, "span": 1, "conversation": 4,
 }  # fmt: skip
-"""Shares of documents. Chains below 30 or actions below 10 were found to decay in diffusion training."""
+"""Shares of documents. With fewer chains or actions these decay in diffusion training."""
 
 ALWAYS_TRAINED = frozenset({"chat", "text"})
 """Kinds with too few different prompts to hold any out."""

@@ -1,55 +1,64 @@
-"""Pools of words the generators draw from, and made-up words so that copying is learned, not recalled."""
+"""Pools of words, and made-up ones so that copying is learned, not recalled."""
 
 # ruff: noqa: SIM905 - a pool of words reads better as a line of words
 
 from random import Random
 
 FIRST_NAMES = (
-    "Anna Ben Carla David Elena Felix Greta Hugo Iris Jonas Karin Leo Maria Nils Olga Paul Quinn Rosa "
-    "Simon Tara Ulrich Vera Walter Xenia Yusuf Zoe Amir Bianca Cedric Dalia Emil Fatima Goran Hanna "
-    "Ivan Julia Kofi Lara Mateo Nadia Omar Priya Rafael Sofia Tomas Ursula Viktor Wanda Aisha Bruno"
+    "Anna Ben Carla David Elena Felix Greta Hugo Iris Jonas Karin Leo Maria Nils Olga Paul "
+    "Quinn Rosa Simon Tara Ulrich Vera Walter Xenia Yusuf Zoe Amir Bianca Cedric Dalia Emil "
+    "Fatima Goran Hanna Ivan Julia Kofi Lara Mateo Nadia Omar Priya Rafael Sofia Tomas Ursula "
+    "Viktor Wanda Aisha Bruno"
 ).split()
 LAST_NAMES = (
-    "Adler Berg Castillo Dahl Evans Fischer Garcia Hansen Ito Jensen Keller Larsen Moreau Novak Okafor "
-    "Petrov Quist Rossi Silva Tanaka Ueda Vogel Weber Xu Young Zimmer Andersen Baker Costa Dubois "
-    "Eriksson Farkas Gruber Hoffman Ivanov Jones Kim Lopez Meyer Nguyen Olsen Park Reyes Schmidt Torres"
+    "Adler Berg Castillo Dahl Evans Fischer Garcia Hansen Ito Jensen Keller Larsen Moreau "
+    "Novak Okafor Petrov Quist Rossi Silva Tanaka Ueda Vogel Weber Xu Young Zimmer Andersen "
+    "Baker Costa Dubois Eriksson Farkas Gruber Hoffman Ivanov Jones Kim Lopez Meyer Nguyen "
+    "Olsen Park Reyes Schmidt Torres"
 ).split()
 CITIES = (
-    "Berlin Paris Madrid Oslo Rome Vienna Prague Lisbon Dublin Helsinki Warsaw Athens Zurich Geneva "
-    "Munich Hamburg Lyon Porto Milan Turin Boston Chicago Denver Seattle Toronto Sydney Tokyo Osaka "
-    "Kyoto Seoul Delhi Mumbai Cairo Nairobi Lagos Lima Bogota Quito Havana Bergen Malmo Ghent Bristol Leeds"
+    "Berlin Paris Madrid Oslo Rome Vienna Prague Lisbon Dublin Helsinki Warsaw Athens Zurich "
+    "Geneva Munich Hamburg Lyon Porto Milan Turin Boston Chicago Denver Seattle Toronto "
+    "Sydney Tokyo Osaka Kyoto Seoul Delhi Mumbai Cairo Nairobi Lagos Lima Bogota Quito Havana "
+    "Bergen Malmo Ghent Bristol Leeds"
 ).split()
 JOBS = (
-    "nurse teacher engineer baker pilot lawyer painter farmer dentist plumber chemist editor librarian "
-    "carpenter designer translator geologist electrician musician architect"
+    "nurse teacher engineer baker pilot lawyer painter farmer dentist plumber chemist editor "
+    "librarian carpenter designer translator geologist electrician musician architect"
 ).split()
 PRODUCTS = (
-    "lamp chair desk keyboard monitor kettle mug backpack tent bicycle helmet camera tripod notebook "
-    "printer router speaker drill hammer ladder blanket pillow mirror clock vase carpet stove fan scarf jacket"
+    "lamp chair desk keyboard monitor kettle mug backpack tent bicycle helmet camera tripod "
+    "notebook printer router speaker drill hammer ladder blanket pillow mirror clock vase "
+    "carpet stove fan scarf jacket"
 ).split()
 COLORS = "red blue green black white yellow purple orange grey brown silver pink".split()
-LANGUAGES = "English French German Spanish Italian Polish Dutch Greek Arabic Hindi Korean Japanese Swahili Turkish".split()
-TOPICS = (
-    "robotics gardening databases painting cooking astronomy cycling photography compilers networks "
-    "pottery chess history biology statistics sailing"
+LANGUAGES = (
+    "English French German Spanish Italian Polish Dutch Greek Arabic Hindi Korean Japanese "
+    "Swahili Turkish"
 ).split()
-STREETS = "Main Oak River Hill Lake Park Mill Church Garden Station Forest Bridge Market School Harbor".split()
+TOPICS = (
+    "robotics gardening databases painting cooking astronomy cycling photography compilers "
+    "networks pottery chess history biology statistics sailing"
+).split()
+STREETS = (
+    "Main Oak River Hill Lake Park Mill Church Garden Station Forest Bridge Market School Harbor"
+).split()
 MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
+    "January February March April May June July August September October November December"
+).split()
 WEEKDAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 ANIMALS = "fox owl bear otter hare wolf crow deer mouse heron badger lynx turtle sparrow".split()
 THINGS = "lantern map key boat drum mirror kite bell coin rope letter apple book stone".split()
 PLACES = "forest harbor meadow village mountain river castle garden island market".split()
 ADJECTIVES = "old small quiet bright heavy cheap narrow clean warm broken empty simple".split()
 CODE_NOUNS = (
-    "price total count name user item value rate index size width height weight score limit offset "
-    "amount length level speed angle token state order color label path line page date code key"
+    "price total count name user item value rate index size width height weight score limit "
+    "offset amount length level speed angle token state order color label path line page date "
+    "code key"
 ).split()
 CODE_VERBS = (
-    "get set load save parse read write build send check find update make add remove count".split()
-)
-
+    "get set load save parse read write build send check find update make add remove count"
+).split()
 CN_SURNAMES = "王李张刘陈杨黄赵吴周徐孙马朱胡林"
 CN_GIVEN = "伟芳娜敏静丽强磊军洋勇艳杰涛明超霞平刚华"
 CN_CITIES = "北京 上海 广州 深圳 杭州 南京 武汉 成都 西安 苏州 天津 重庆 青岛 厦门 长沙".split()
