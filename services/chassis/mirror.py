@@ -21,6 +21,7 @@ from services.chassis.registry import Registry
 Subscriber = Callable[[MirrorState, Changes], None]
 
 _SAVE_PAUSE_S = 1.0
+_STEADY_S = 2.0
 
 log = structlog.get_logger()
 
@@ -41,7 +42,7 @@ class Mirror:
         self._subscribers: list[Subscriber] = []
         self._ready = asyncio.Event()
         self._unsaved = asyncio.Event()
-        self._interrupted = False
+        self._warned = False
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Calls ``subscriber`` on the event loop with each new state and what changed.
@@ -84,13 +85,13 @@ class Mirror:
     def _apply(self, news: News) -> None:
         now = time.monotonic()
         if isinstance(news, Listing):
-            self._interrupted = False
-            self._note_history(news)
+            self._note_listing(news)
             self._publish(*mirror_state.relist(self.state, news, now))
         elif isinstance(news, Batch):
             self._publish(*mirror_state.advance(self.state, news, now))
         else:
             self.state = mirror_state.pulse(self.state, now)
+            self._note_pulse()
 
     def _publish(self, state: MirrorState, changes: Changes) -> None:
         self.state = state
@@ -108,7 +109,7 @@ class Mirror:
         except Exception:
             log.exception("mirror_subscriber_failed", prefix=self._prefix)
 
-    def _note_history(self, listing: Listing) -> None:
+    def _note_listing(self, listing: Listing) -> None:
         if mirror_state.history_changed(self.state, listing):
             log.warning(
                 "registry_history_changed",
@@ -116,20 +117,24 @@ class Mirror:
                 revision=listing.revision,
                 previous_revision=self.state.revision,
             )
-        elif not self.state.connected:
-            log.info("mirror_connected", prefix=self._prefix, revision=listing.revision)
+
+    def _note_pulse(self) -> None:
+        """Says that an interruption is over once the link has held for a while."""
+        if self._warned and self.state.fresh_at - self.state.listed_at > _STEADY_S:
+            self._warned = False
+            log.info("mirror_connected", prefix=self._prefix, revision=self.state.revision)
 
     def _interrupt(self, reason: str) -> None:
-        if self._interrupted:
-            return
-        self._interrupted = True
-        log.warning("mirror_interrupted", prefix=self._prefix, reason=reason)
+        """One warning for an outage, and one for a link that breaks again and again."""
         self.state = mirror_state.interrupted(self.state)
-        if self._disk and not self._ready.is_set():
-            self._boot(self._disk)
+        if not self._warned:
+            self._warned = True
+            log.warning("mirror_interrupted", prefix=self._prefix, reason=reason)
+            self._boot()
 
-    def _boot(self, disk: DiskSnapshot) -> None:
-        saved = disk.load()
+    def _boot(self) -> None:
+        """Starts from the disk where there is no state yet."""
+        saved = None if self._ready.is_set() or not self._disk else self._disk.load()
         if saved is None:
             return
         log.warning("mirror_booted_from_disk", prefix=self._prefix, revision=saved.revision)

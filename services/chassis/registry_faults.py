@@ -13,6 +13,7 @@ _BAD_TOKEN = (
     "etcdserver: revision of auth store is old",
     "etcdserver: user name is empty",
 )
+_BAD_LOGIN = (*_BAD_TOKEN, "etcdserver: authentication failed")
 _REFUSED = (
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -48,7 +49,7 @@ def is_lease_lost(error: grpc.aio.AioRpcError) -> bool:
 def fault(error: grpc.aio.AioRpcError, endpoint: str) -> ServiceError:
     """The failure as the rest of the system knows it."""
     told = f"etcd at {endpoint}: {error.code().name}: {error.details()}"
-    if error.code() in _REFUSED and not is_token_fault(error):
+    if error.code() in _REFUSED and not _has(error, _BAD_LOGIN):
         return RegistryRefused(told)
     return RegistryUnavailable(told)
 
