@@ -1,3 +1,3 @@
 """Fixtures that tests of every package share."""
 
-pytest_plugins = ["tests.etcd"]
+pytest_plugins = ["tests.etcd", "tests.checkpoints"]

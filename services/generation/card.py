@@ -74,9 +74,12 @@ class ThinkingMarks(_Part):
 
 
 class DecodingDefaults(_Part):
-    """Decoding parameters where neither call nor group names one; diffusion only."""
+    """Decoding parameters where neither call nor group names one.
 
-    strategy: Literal["threshold", "distance_threshold"] = "distance_threshold"
+    All but ``strategy`` are for diffusion; an autoregressive model is "greedy".
+    """
+
+    strategy: Literal["threshold", "distance_threshold", "greedy"] = "distance_threshold"
     confidence_threshold: Share = 0.9
     distance_decay: Share = 0.9
     edit_threshold: Share = 1.0
@@ -107,6 +110,8 @@ class ModelCard(_Part):
     def _agrees_with_itself(self) -> Self:
         if self.paradigm is Paradigm.DIFFUSION and self.mask_token is None:
             raise ValueError("mask_token is required by a diffusion family")
+        if self.paradigm is Paradigm.DIFFUSION and self.defaults.strategy == "greedy":
+            raise ValueError("defaults.strategy greedy is none of a diffusion family")
         if self.parameters_active > self.parameters_total:
             raise ValueError("parameters_active is more than parameters_total")
         needs = {
