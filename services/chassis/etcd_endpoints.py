@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 import grpc.aio
 
+from services.chassis.blocking_channel import BlockingChannel
 from services.chassis.settings import EtcdSettings
 
 # etcd closes connections that ping more often than every 5 s, or that ping while
@@ -27,8 +28,9 @@ _OPTIONS = (
 class Endpoints:
     """The members in turn: the current one until it fails."""
 
-    def __init__(self, settings: EtcdSettings) -> None:
+    def __init__(self, settings: EtcdSettings, *, blocking: bool = False) -> None:
         self._settings = settings
+        self._blocking = blocking
         self._addresses = settings.etcd_endpoints
         self._position = 0
 
@@ -45,11 +47,20 @@ class Endpoints:
         if address == self.current:
             self._position = (self._position + 1) % len(self._addresses)
 
-    def open(self, address: str) -> grpc.aio.Channel:
+    def open(self, address: str) -> grpc.aio.Channel | BlockingChannel:
         """A channel with a connection of its own; files are read anew, as certificates change."""
-        if not self._settings.etcd_tls:
+        credentials = _credentials(self._settings) if self._settings.etcd_tls else None
+        if self._blocking:
+            return BlockingChannel(_blocking_channel(address, credentials))
+        if credentials is None:
             return grpc.aio.insecure_channel(address, options=_OPTIONS)
-        return grpc.aio.secure_channel(address, _credentials(self._settings), options=_OPTIONS)
+        return grpc.aio.secure_channel(address, credentials, options=_OPTIONS)
+
+
+def _blocking_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    if credentials is None:
+        return grpc.insecure_channel(address, options=_OPTIONS)
+    return grpc.secure_channel(address, credentials, options=_OPTIONS)
 
 
 def _credentials(settings: EtcdSettings) -> grpc.ChannelCredentials:

@@ -89,7 +89,7 @@ class Registration:
     async def _work(self, owner: asyncio.AbstractEventLoop) -> None:
         """What the thread does: beats until told to stop, then withdraws."""
         timeout_s = min(3.0, max(1.0, self._ttl_s / 3))
-        async with Registry(self._settings, timeout_s=timeout_s) as registry:
+        async with Registry(self._settings, timeout_s=timeout_s, blocking=True) as registry:
             heartbeat = Heartbeat(
                 registry,
                 self._key,

@@ -18,6 +18,7 @@ from etcd3 import etcdrpc
 
 from services.chassis import etcd_answers as answers
 from services.chassis import registry_faults as faults
+from services.chassis.blocking_channel import BlockingChannel
 from services.chassis.entries import Entry, Listing, News, Pulse, TimeToLive
 from services.chassis.etcd_endpoints import Endpoints
 from services.chassis.registry_faults import WatchEnded
@@ -34,12 +35,16 @@ class Registry:
 
     Raises RegistryUnavailable where etcd does not answer (a write may then have been
     made all the same) and RegistryRefused where it answers that a write is too large.
+    With ``blocking`` calls hold up their loop, which must be a thread's own, and
+    ``follow`` cannot be used.
     """
 
-    def __init__(self, settings: EtcdSettings, *, timeout_s: float = 3.0) -> None:
+    def __init__(
+        self, settings: EtcdSettings, *, timeout_s: float = 3.0, blocking: bool = False
+    ) -> None:
         self.settings = settings
         self._timeout_s = timeout_s
-        self._endpoints = Endpoints(settings)
+        self._endpoints = Endpoints(settings, blocking=blocking)
         self._link: _Link | None = None
         self._token = ""
 
@@ -120,7 +125,7 @@ class Registry:
             yield listing
             async for news in self._watch(link, prefix, listing):
                 yield news
-        except grpc.aio.AioRpcError as error:
+        except grpc.RpcError as error:
             self._endpoints.leave(link.address)
             raise faults.fault(error, link.address) from None
         except WatchEnded:
@@ -147,7 +152,7 @@ class Registry:
             async with self._use_link() as link:
                 try:
                     return await self._authorized(link, method(link), request)
-                except grpc.aio.AioRpcError as error:
+                except grpc.RpcError as error:
                     if faults.is_link_fault(error) and link is self._link:
                         self._endpoints.leave(link.address)
                         self._link = self._open()
@@ -174,7 +179,7 @@ class Registry:
         token = self._token
         try:
             return await method(request, timeout=self._timeout_s, metadata=self._metadata())
-        except grpc.aio.AioRpcError as error:
+        except grpc.RpcError as error:
             if not (self.settings.etcd_user and faults.is_token_fault(error)):
                 raise
         if token == self._token:
@@ -197,7 +202,7 @@ class Registry:
 class _Link:
     """One connection to one member and the calls on it."""
 
-    def __init__(self, address: str, channel: grpc.aio.Channel) -> None:
+    def __init__(self, address: str, channel: grpc.aio.Channel | BlockingChannel) -> None:
         self.address = address
         self.channel = channel
         self.calls = 0
@@ -212,7 +217,7 @@ class _Link:
         try:
             await call.write(request)
             answer = await call.read()
-        except grpc.aio.AioRpcError as error:
+        except grpc.RpcError as error:
             if not faults.is_lease_lost(error):
                 raise
             answer = grpc.aio.EOF
@@ -224,7 +229,7 @@ class _Link:
         """Ends a lease, or finds that it has ended."""
         try:
             await self.lease.LeaseRevoke(request, timeout=timeout, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
+        except grpc.RpcError as error:
             if not faults.is_lease_lost(error):
                 raise
 
