@@ -51,24 +51,25 @@ _SIZE: dict[str, Any] = {
 }
 
 
-def decoder(architecture: str = "qwen3", seed: int = 0) -> PreTrainedModel:
+def decoder(architecture: str = "qwen3", **changes: Any) -> PreTrainedModel:
     """A random decoder that is sure of some tokens and unsure of others."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
+    size = _SIZE | changes
     model: PreTrainedModel
     match architecture:
         case "llama":
-            model = LlamaForCausalLM(LlamaConfig(**_SIZE))
+            model = LlamaForCausalLM(LlamaConfig(**size))
         case "qwen2":
-            model = Qwen2ForCausalLM(Qwen2Config(**_SIZE))
+            model = Qwen2ForCausalLM(Qwen2Config(**size))
         case "qwen3":
-            model = Qwen3ForCausalLM(Qwen3Config(**_SIZE, head_dim=16))
+            model = Qwen3ForCausalLM(Qwen3Config(**size, head_dim=16))
         case "qwen3_moe":
             experts: dict[str, Any] = {
                 "num_experts": 4,
                 "num_experts_per_tok": 2,
                 "moe_intermediate_size": 24,
             }
-            model = Qwen3MoeForCausalLM(Qwen3MoeConfig(**_SIZE, **experts))
+            model = Qwen3MoeForCausalLM(Qwen3MoeConfig(**size, **experts))
         case _:
             raise ValueError(architecture)
     model.lm_head.weight.data *= 3
