@@ -70,8 +70,6 @@ class BlockSequence:
         """One past the last position of that forward."""
         self._prefilling = False
         """Whether it computes a part of the prompt and nothing else."""
-        self._carried: Guess | None = None
-        """What the block before the open one says of its first position."""
         self._steps: dict[int, int] = defaultdict(int)
         self._recommits = 0
         self._end: int | None = None
@@ -157,11 +155,16 @@ class BlockSequence:
         """One step on the open block."""
         canvas, eos_id = self._canvas, self._family.vocabulary.eos_id
         block = canvas.open // self._plan.block_length
-        self._carry(drawn)
         masked = canvas.masked()
         edits = edit(canvas.editable(canvas.open, canvas.end), likeliest, self._plan)
         guesses = [drawn[position] for position in masked]
-        decision = commit(guesses, self._plan, self._plan.max_steps - self._steps[block], eos_id)
+        decision = commit(
+            guesses,
+            self._plan,
+            self._plan.max_steps - self._steps[block],
+            eos_id,
+            first_is_settled=masked[0] - self._family.shift < canvas.open,
+        )
         for index in decision.chosen:
             canvas.place(masked[index], guesses[index].token)
         for position, token in edits.items():
@@ -171,16 +174,6 @@ class BlockSequence:
         self._steps[block] += 1
         self.figures.denoise_steps += 1
         self.figures.forced_commits += decision.forced
-
-    def _carry(self, drawn: dict[int, Guess]) -> None:
-        """Keeps the guess at the open block's first position, or puts the kept one back.
-
-        Under a logit shift it comes from the block before, which is computed once.
-        """
-        if self._canvas.open in drawn:
-            self._carried = drawn[self._canvas.open]
-        elif self._carried is not None:
-            drawn[self._canvas.open] = self._carried
 
     def _progress(self) -> Progress:
         """Hands over what is final by now and opens the next block when it is time."""
@@ -192,7 +185,6 @@ class BlockSequence:
             if not canvas.open_next():
                 return Progress(pieces + self._hand_over(canvas.limit), FinishReason.LENGTH)
             self._recommits = 0
-            self._carried = None
             self._pin_end_of_reasoning()
         return Progress(pieces)
 

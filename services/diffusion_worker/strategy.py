@@ -55,14 +55,24 @@ STRATEGIES: Mapping[str, Strategy] = {
 }
 
 
-def commit(guesses: Sequence[Guess], plan: DenoisingPlan, steps_left: int, eos_id: int) -> Commit:
+def commit(
+    guesses: Sequence[Guess],
+    plan: DenoisingPlan,
+    steps_left: int,
+    eos_id: int,
+    *,
+    first_is_settled: bool = False,
+) -> Commit:
     """Decides which guesses stand, for the masked positions of a block from left to right.
 
     At least one always does, and enough do for ``steps_left`` steps (this one
     included) to finish the block. An end token stands only if everything to its
-    left does; then nothing to its right is chosen.
+    left does; then nothing to its right is chosen. ``first_is_settled`` says that
+    no later step can better the first guess, so that waiting gains nothing.
     """
     sure = STRATEGIES[plan.strategy]([guess.confidence for guess in guesses], plan)
+    if first_is_settled:
+        sure.add(0)
     quota = math.ceil(len(guesses) / max(1, steps_left))
     end = _first(guesses, eos_id)
     chosen = {i for i in sure if guesses[i].token != eos_id}

@@ -53,8 +53,14 @@ class SlowDecoder:
         edits = edit(
             {p: self.tokens[p] for p in span if self.tokens[p] != MASK}, guesses, self.plan
         )
-        steps_left = self.plan.max_steps - step
-        for i in commit([guesses[p] for p in masked], self.plan, steps_left, EOS).chosen:
+        decision = commit(
+            [guesses[p] for p in masked],
+            self.plan,
+            self.plan.max_steps - step,
+            EOS,
+            first_is_settled=bool(self.shift) and masked[0] == block * self.size,
+        )
+        for i in decision.chosen:
             self.tokens[masked[i]] = guesses[masked[i]].token
         for position, token in edits.items():
             if token != EOS or not any(p < position for p in self.masked(block)):

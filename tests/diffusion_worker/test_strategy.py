@@ -104,6 +104,14 @@ def test_tokens_behind_an_end_are_not_chosen() -> None:
     assert commit(guesses, PLAN, 8, EOS).chosen == (0,)
 
 
+def test_a_settled_first_guess_always_stands() -> None:
+    """Where no later step can better the first guess, it is decided at once, end token or not."""
+    guesses = [Guess(4, 0.1), Guess(5, 0.2), Guess(5, 0.9)]
+    assert commit(guesses, PLAN, 8, EOS, first_is_settled=True).chosen == (0, 2)
+    ended = [Guess(EOS, 0.1), *guesses]
+    assert commit(ended, PLAN, 8, EOS, first_is_settled=True).chosen == (0,)
+
+
 def test_nan_is_the_worst_confidence() -> None:
     """A position without a confidence is taken last."""
     assert commit(sure(math.nan, 0.1, math.nan), PLAN, 8, EOS).chosen == (1,)
