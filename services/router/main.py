@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from random import Random
 
 import structlog
-from google.protobuf.json_format import MessageToJson
 
 from braid.routing.v1 import routing_pb2, routing_pb2_grpc
 from services.chassis import keys
@@ -17,13 +16,13 @@ from services.chassis.metrics import new_registry
 from services.chassis.mirror import Mirror
 from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
-from services.chassis.registration import Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
 from services.router.node_watch import NodeWatches
+from services.router.own_record import OwnRecord
 from services.router.passage import Journal
 from services.router.proxy import InferenceProxy, add_proxy
 from services.router.servicer import RouterServicer
@@ -71,20 +70,26 @@ class Router:
         ports = Ports(
             await self._inference.start(), await self._admin.start(), await self._ops.start()
         )
+        own = OwnRecord(self._registry, self._record(ports), self._settings.lease_ttl_s)
         following = self._tasks.create_task(self._mirror.run())
         opening = self._tasks.create_task(self._open())
-        registration = self._register(ports)
+        keeping = self._tasks.create_task(own.keep())
         log.info("router_started", port=ports.inference, admin=ports.admin, ops=ports.ops)
         await self._stop.wait()
+        keeping.cancel()
+        await self._drain(own)
+        opening.cancel()
+        following.cancel()
+        self._live.close()
+
+    async def _drain(self, own: OwnRecord) -> None:
+        """Leaves the registry, lets running calls finish and closes the ports."""
         log.info("router_draining", in_flight=self._inference.calls.count)
-        withdrawing = self._tasks.create_task(registration.withdraw())
+        withdrawing = self._tasks.create_task(own.withdraw())
         finished = await self._inference.stop(self._settings.grace_s)
         await withdrawing
         await self._admin.stop(0)
         await self._ops.stop()
-        opening.cancel()
-        following.cancel()
-        self._live.close()
         log.info("router_stopped", every_call_finished=finished)
 
     async def _open(self) -> None:
@@ -95,24 +100,14 @@ class Router:
         await self._admin.set_serving(True)
         log.info("router_ready", revision=self._live.table.revision)
 
-    def _register(self, ports: Ports) -> Registration:
-        host, node_id = self._settings.reachable_host, self._settings.own_id
-
-        def record(epoch: int) -> bytes:
-            router = routing_pb2.Router(
-                node_id=node_id,
-                address=f"{host}:{ports.inference}",
-                admin_address=f"{host}:{ports.admin}",
-                ops_address=f"{host}:{ports.ops}",
-                epoch=epoch,
-            )
-            return MessageToJson(router, preserving_proto_field_name=True).encode()
-
-        registration = Registration(
-            self._registry, keys.router_key(node_id), record, self._settings.lease_ttl_s
+    def _record(self, ports: Ports) -> routing_pb2.Router:
+        host = self._settings.reachable_host
+        return routing_pb2.Router(
+            node_id=self._settings.own_id,
+            address=f"{host}:{ports.inference}",
+            admin_address=f"{host}:{ports.admin}",
+            ops_address=f"{host}:{ports.ops}",
         )
-        self._tasks.create_task(registration.run())
-        return registration
 
     def _readiness(self) -> Readiness:
         """There is no model and no memory limit here; ``accepting``: there is a table."""

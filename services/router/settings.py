@@ -16,9 +16,7 @@ class RouterSettings(ProcessSettings, EtcdSettings):
     node_id: str = Field("", description="id of this router; empty: from host name and process")
     host: str = Field("127.0.0.1", description="address that all ports listen on")
     port: int = Field(7100, ge=0, le=65535, description="inference port; 0: a free one")
-    admin_port: int = Field(
-        7101, ge=0, le=65535, description="RouterService's port; 0: a free one"
-    )
+    admin_port: int = Field(7101, ge=0, le=65535, description="RouterService's port; 0: a free one")
     ops_port: int = Field(7102, ge=0, le=65535, description="HTTP port of probes; 0: a free one")
     advertise_host: str = Field("", description="host that others reach it by; empty: the host")
     state_dir: Path | None = Field(

@@ -99,6 +99,11 @@ class FakeWorker:
         """The node's record as it stands in the registry."""
         return json.dumps(MessageToDict(self.record, preserving_proto_field_name=True)).encode()
 
+    def value_at(self, epoch: int) -> bytes:
+        """The same with the epoch of a registration."""
+        self.record.epoch = epoch
+        return self.value
+
     async def start(self, port: int = 0, admin_port: int = 0) -> None:
         """Listens on both ports, free ones if none are given."""
         self._inference = RpcServer(
@@ -214,7 +219,7 @@ async def _run(node_id: str, etcd: str) -> None:
     worker = FakeWorker(node_id)
     await worker.start()
     async with Registry(EtcdSettings(etcd=etcd)) as registry:
-        await Registration(registry, worker.key, lambda _epoch: worker.value, ttl_s=3).run()
+        await Registration(registry, worker.key, worker.value_at, ttl_s=3).run()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 
 import grpc
 import grpc.aio
@@ -17,11 +17,8 @@ from services.chassis.errors import Draining, QueueFull
 from services.chassis.status import DETAILS_KEY, reason_of
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
+from tests.router.calls import CODE, SLOW, TASK, drained, failure
 from tests.router.proxies import Front, front, table_node
-
-TASK = pb.TASK_CODE_COMPLETION
-CODE = pb.GenerateRequest(task=TASK, prompt="x")
-SLOW = pb.GenerateRequest(task=TASK, prompt="slow 1000")
 
 
 @pytest.fixture
@@ -38,19 +35,6 @@ async def router(worker: FakeWorker) -> AsyncIterator[Front]:
     """A router before that worker."""
     async with front(worker) as running:
         yield running
-
-
-async def failure(call: Awaitable[object]) -> grpc.aio.AioRpcError:
-    """The error that a call ends with."""
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await call
-    return raised.value
-
-
-async def drained(call: grpc.aio.UnaryStreamCall[object, object]) -> None:
-    """Reads a stream to its end."""
-    while await call.read() is not grpc.aio.EOF:
-        pass
 
 
 def raw_call(channel: grpc.aio.Channel, body: bytes) -> grpc.aio.UnaryUnaryCall[bytes, bytes]:
