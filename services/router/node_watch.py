@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 import grpc.aio
 import structlog
@@ -17,7 +17,14 @@ from services.router.links import Links
 SILENCE_S = 5.0
 """A node says something each second; after this long without it counts as lost."""
 
+SECOND_LOOK_S = 0.5
+"""Then this much longer: if it was this process that stood still, the news are waiting."""
+
 CONNECT_S = 2.0
+"""Longest wait for a node's first word, and for its inference port."""
+
+STEADY_S = 1.0
+"""A stream that lasted this long and breaks is opened again before its node counts as lost."""
 
 log = structlog.get_logger()
 
@@ -53,43 +60,66 @@ class NodeWatches:
             task.cancel()
 
 
+class _Silence(Exception):
+    """Nothing came in time."""
+
+
 class _NodeWatch:
     def __init__(self, key: str, record: worker_pb2.Node, observer: Observer, links: Links) -> None:
         self._key = key
         self._record = record
         self._observer = observer
         self._links = links
+        self._told = False
+        """Whether the present stream brought a status."""
 
     async def run(self) -> None:
         """Follows the stream for ever and opens it again each time it ends."""
         backoff = Backoff()
         while True:
-            started = time.monotonic()
-            self._observer.lost(self._key, await self._follow())
+            started, self._told = time.monotonic(), False
+            try:
+                reason = await self._follow()
+                if self._told and time.monotonic() - started > STEADY_S:
+                    continue
+            except _Silence as silence:
+                reason = str(silence)
+            self._observer.lost(self._key, reason)
             await asyncio.sleep(backoff.next(time.monotonic() - started))
 
     async def _follow(self) -> str:
-        """Follows one stream to its end and says why it ended."""
+        """Follows one stream until it breaks and says why; raises _Silence."""
         try:
             async with open_channel(self._record.admin_address) as channel:
                 return await self._read(worker_pb2_grpc.WorkerServiceStub(channel))
         except grpc.aio.AioRpcError as error:
             return f"does not answer: {error.code().name}"
-        except TimeoutError:
-            return f"silent for {SILENCE_S:g} s"
+        except _Silence:
+            raise
         except Exception as error:
             log.exception("node_watch_failed", node=self._record.node_id)
             return f"does not answer: {type(error).__name__}"
 
     async def _read(self, worker: worker_pb2_grpc.WorkerServiceStub) -> str:
         call = worker.WatchStatus(worker_pb2.WatchStatusRequest())
-        first = True
-        while True:
-            async with asyncio.timeout(SILENCE_S):
-                message = await call.read()
-            if message is grpc.aio.EOF:
-                return "ended its status stream"
-            if first and not await self._links.at(self._record.address).connected(CONNECT_S):
-                return "does not answer on its inference port"
-            first = False
+        first = await _next(call, CONNECT_S)
+        if not await self._links.at(self._record.address).connected(CONNECT_S):
+            raise _Silence("does not answer on its inference port")
+        message = first
+        while message is not grpc.aio.EOF:
+            self._told = True
             self._observer.seen(self._key, message.status)
+            message = await _next(call, SILENCE_S)
+        return "ended its status stream"
+
+
+async def _next(call: Any, timeout_s: float) -> Any:
+    """The stream's next message, or EOF; raises _Silence."""
+    reading = asyncio.ensure_future(call.read())
+    try:
+        for wait_s in (timeout_s, SECOND_LOOK_S):
+            if (await asyncio.wait({reading}, timeout=wait_s))[0]:
+                return reading.result()
+    finally:
+        reading.cancel()
+    raise _Silence(f"silent for {timeout_s:g} s")

@@ -11,6 +11,7 @@ from braid.worker.v1 import worker_pb2
 from services.router import node_watch
 from services.router.links import Links
 from services.router.node_watch import NodeWatches
+from tests.etcd import Link
 from tests.eventually import eventually
 from tests.fakes.worker import DRAINING, READY, FakeWorker
 
@@ -82,7 +83,8 @@ async def test_broken_stream_is_a_loss_and_heals(watching: Watching) -> None:
 
 async def test_silent_stream_is_a_loss(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node that keeps its connection but says nothing is lost."""
-    monkeypatch.setattr(node_watch, "SILENCE_S", 0.3)
+    monkeypatch.setattr(node_watch, "SILENCE_S", 0.2)
+    monkeypatch.setattr(node_watch, "SECOND_LOOK_S", 0.1)
     watching.start()
     await eventually(lambda: watching.notebook.losses)
     assert "silent" in watching.notebook.losses[0]
@@ -109,3 +111,17 @@ async def test_stopped_watch_says_nothing_more(watching: Watching) -> None:
     await asyncio.sleep(0.1)
     assert not watching.notebook.losses
     await watching.worker.start()
+
+
+async def test_cut_link_is_no_loss(watching: Watching, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status stream that breaks while its node lives is opened anew without a loss."""
+    monkeypatch.setattr(node_watch, "STEADY_S", 0.0)
+    worker = watching.worker
+    async with Link(worker.admin_port).listening() as link:
+        worker.record.admin_address = link.address
+        watching.start()
+        await eventually(lambda: watching.notebook.statuses)
+        watching.notebook.statuses.clear()
+        link.cut()
+        await eventually(lambda: watching.notebook.statuses)
+        assert not watching.notebook.losses
