@@ -80,11 +80,8 @@ def slots_of(rows: list[CleanRow], count: int, block: int) -> Slots:
     index = (chosen[:, :, None] * block + torch.arange(block)).flatten(1)
 
     def taken(name: str) -> Tensor:
-        return (
-            torch.stack([getattr(r, name) for r in rows])
-            .gather(1, index)
-            .unflatten(1, (count, block))
-        )
+        whole = torch.stack([getattr(row, name) for row in rows])
+        return whole.gather(1, index).reshape(len(rows), count, block)
 
     truth = taken("ids")
     answers = taken("answers")

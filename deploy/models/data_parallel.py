@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
 
 
 class Ranks:
@@ -27,7 +27,7 @@ class Ranks:
             return
         flat = torch.cat([t.reshape(-1) for t in tensors])
         dist.all_reduce(flat)
-        for tensor, total in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+        for tensor, total in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
             tensor.copy_(total.view_as(tensor))
 
     def average_gradients(self, parameters: list[nn.Parameter], extra: Tensor) -> list[Tensor]:
@@ -92,4 +92,4 @@ def run_parallel(
     if world == 1:
         _enter(0, 1, port, work, arguments)
     else:
-        mp.spawn(_enter, args=(world, port, work, arguments), nprocs=world)
+        spawn(_enter, args=(world, port, work, arguments), nprocs=world)

@@ -18,7 +18,7 @@ MAX_CONTEXT = 512
 WARMUP = (
     "Extract name, age, city as JSON: This is Anna Berg. Anna is 41 years old. Home is Oslo.",
     "Ben has 12 mugs. Ben buys 7 more. Then 4 break. How many mugs are left?",
-    "Gripper at (10, 4, 7), target at (13, 2, 7). Next actions:",
+    "Gripper at (10, 4, 7), target is (+3, -2, +0) away. Next actions:",
 )
 TASKS = (
     "TASK_CODE_COMPLETION", "TASK_STRUCTURED_OUTPUT", "TASK_TEXT_EDITING", "TASK_ACTION_CONTROL",

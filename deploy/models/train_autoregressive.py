@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deploy.models.checkpoint import load_codec, save_weights
+from deploy.models.checkpoint import load_codec, load_model, save_weights
 from deploy.models.corpus.mixture import examples
 from deploy.models.data_parallel import Ranks, Schedule
 from deploy.models.model import LanguageModel, Shape, fresh_model
@@ -22,7 +22,10 @@ RATES = Rates(matrices=0.012, rest=0.002)
 
 @dataclass(frozen=True)
 class AutoregressiveRun:
-    """What one run needs to be repeated; `minutes` of 0 means that only steps count."""
+    """What one run needs to be repeated.
+
+    `minutes` of 0 means that only steps count; `start` names weights to go on from.
+    """
 
     seed: int = 1
     steps: int = 1600
@@ -31,6 +34,7 @@ class AutoregressiveRun:
     length: int = 320
     rates: Rates = RATES
     falling: float = 0.4
+    start: str = ""
 
 
 def weighted_loss(
@@ -49,11 +53,17 @@ def weighted_loss(
     return (losses * weights).sum() / weights.sum()
 
 
+def _starting_model(folder: Path, shape: Shape, run: AutoregressiveRun) -> LanguageModel:
+    if run.start:
+        return load_model(folder / run.start, shape, torch.bfloat16)
+    return fresh_model(shape, run.seed).bfloat16()
+
+
 def train_autoregressive(ranks: Ranks, run: AutoregressiveRun, folder: Path) -> None:
     """Trains from random weights and leaves `autoregressive.safetensors` in the folder."""
     codec = load_codec(folder)
     encoder = PromptEncoder(codec)
-    model = fresh_model(Shape(vocab_size=codec.size), run.seed).bfloat16()
+    model = _starting_model(folder, Shape(vocab_size=codec.size), run)
     optimiser = Optimiser(model, run.rates, ranks)
     documents = (encoder.document(e) for e in examples(run.seed * 1000 + ranks.rank))
     batches = packed_rows(documents, run.rows, run.length, codec.special(PAD))
@@ -65,7 +75,7 @@ def train_autoregressive(ranks: Ranks, run: AutoregressiveRun, folder: Path) -> 
         scored = batch.scored()
         targets, weights = batch.targets.flatten()[scored], batch.weights.flatten()[scored]
         loss = loss_of(model, batch.ids, batch.causal_mask(), scored, targets, weights)
-        loss.backward()
+        torch.autograd.backward(loss)
         agreed = torch.tensor([schedule.progress(step), loss.item()])
         gradients = ranks.average_gradients(optimiser.parameters, agreed)
         progress = agreed[0].item()

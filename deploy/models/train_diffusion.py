@@ -126,7 +126,7 @@ def train_diffusion(ranks: Ranks, run: DiffusionRun, folder: Path) -> None:
     def backward(_: float) -> float:
         batch, truth, weights = _fresh_batch(rows, run, codec)
         loss = loss_of(model, batch.ids, batch.positions, batch.mask, batch.sources, truth, weights)
-        loss.backward()
+        torch.autograd.backward(loss)
         return loss.item()
 
     training_loop(ranks, run, model, backward, folder / "diffusion.safetensors")

@@ -77,7 +77,7 @@ def train_parallel(ranks: Ranks, run: ParallelRun, folder: Path) -> None:
             model, batch.ids, batch.positions, batch.mask, batch.sources,
             slots.truth.flatten(), rollouts.weights().flatten(), slots.hidden.flatten(), sharpen,
         )  # fmt: skip
-        loss.backward()
+        torch.autograd.backward(loss)
         rollouts.advance(confidence, best)
         return loss.item()
 

@@ -64,7 +64,7 @@ def _replace(confidence: list[float], best: list[int], shown: list[int]) -> list
     committed: Tensor = torch.ones(len(shown), dtype=torch.bool)
     return replacements(
         torch.tensor(confidence), torch.tensor(best), torch.tensor(shown), committed, 0.7
-    ).tolist()  # type: ignore[no-any-return]
+    ).tolist()
 
 
 def test_a_beaten_token_is_replaced() -> None:

@@ -28,7 +28,7 @@ def model() -> LanguageModel:
 def _twin(model: LanguageModel) -> Qwen3ForCausalLM:
     rope = {"rope_type": "default", "rope_theta": ROPE_THETA}
     config = Qwen3Config(**SHAPE.as_config(), rope_parameters=rope, tie_word_embeddings=True)  # type: ignore[arg-type]
-    twin = Qwen3ForCausalLM(config).eval()
+    twin: Qwen3ForCausalLM = Qwen3ForCausalLM(config).train(False)
     twin.load_state_dict(model.state_dict(), strict=False)
     twin.tie_weights()
     return twin

@@ -21,9 +21,9 @@ ACTION_TOKENS = [
 ] + [OPEN, GRIP]
 
 _PROMPTS = (
-    "Gripper at ({a}), target at ({b}). Next actions:",
-    "Move the gripper from ({a}) to ({b}).",
-    "state: position {a}; target {b}; give the action chunk.",
+    "Gripper at ({position}), target is ({offset}) away. Next actions:",
+    "Move the gripper by ({offset}).",
+    "state: position {position}; offset {offset}; give the action chunk.",
 )
 
 
@@ -48,13 +48,8 @@ def draw(rng: Random) -> Example:
     """A reach whose distance on each axis is at most 16."""
     position = tuple(rng.randint(0, LARGEST) for _ in AXES)
     target = tuple(min(LARGEST, max(0, p + rng.randint(-16, 16))) for p in position)
-    prompt = rng.choice(_PROMPTS).format(
-        a=", ".join(map(str, position)), b=", ".join(map(str, target))
-    )
-    return Example(
-        "action",
-        "TASK_ACTION_CONTROL",
-        Plain(prompt),
-        "".join(controller_chunk(position, target)),
-        "action",
-    )
+    offset = ", ".join(f"{b - a:+d}" for a, b in zip(position, target, strict=True))
+    place = ", ".join(map(str, position))
+    prompt = rng.choice(_PROMPTS).format(position=place, offset=offset)
+    answer = "".join(controller_chunk(position, target))
+    return Example("action", "TASK_ACTION_CONTROL", Plain(prompt), answer, "action")

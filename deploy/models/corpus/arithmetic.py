@@ -5,7 +5,7 @@ from random import Random
 from deploy.models.corpus.example import Example, Plain
 from deploy.models.corpus.words import FIRST_NAMES, PRODUCTS, made_up
 
-LARGEST = 200
+LARGEST = 99
 
 _PLUS = (
     "{who} buys {n} more.",
@@ -42,13 +42,15 @@ _TEXTS = {"+": _PLUS, "-": _MINUS, "*": _TIMES}
 def _operation(rng: Random, value: int) -> tuple[str, int]:
     """A step that keeps the running value within 1..LARGEST."""
     kinds = ["+"] if value < 6 else ["+", "-"]
-    if 2 <= value <= LARGEST // 4:
+    if value <= LARGEST // 4:
         kinds.append("*")
+    if value + 2 > LARGEST:
+        kinds.remove("+")
     kind = rng.choice(kinds)
     if kind == "+":
-        return kind, rng.randint(2, max(2, min(60, LARGEST - value)))
+        return kind, rng.randint(2, min(40, LARGEST - value))
     if kind == "-":
-        return kind, rng.randint(2, min(60, value - 1))
+        return kind, rng.randint(2, min(40, value - 1))
     return kind, rng.randint(2, min(5, LARGEST // value))
 
 
@@ -96,7 +98,7 @@ def _expression(rng: Random, start: int, steps: list[tuple[str, int]]) -> str:
 
 def draw(rng: Random) -> Example:
     """A problem of two to four steps; one in twelve asks for the answer without its chain."""
-    start = rng.randint(2, 60)
+    start = rng.randint(2, 50)
     steps = _steps(rng, start)
     story = rng.random() < 0.7
     prompt = _story(rng, start, steps) if story else _expression(rng, start, steps)
@@ -110,3 +112,15 @@ def draw(rng: Random) -> Example:
         thinking=thinking,
         thinking_off=rng.random() < 1 / 12,
     )
+
+
+def draw_drill(rng: Random) -> Example:
+    """Several separate sums: many more facts a token than word problems hold."""
+    facts = []
+    for _ in range(rng.randint(1, 14)):
+        value = rng.randint(2, LARGEST)
+        kind, n = _operation(rng, value)
+        facts.append((f"{value}{kind}{n}", _apply(value, kind, n)))
+    prompt = "Compute " + "; ".join(left for left, _ in facts)
+    answer = "; ".join(f"{left}={right}" for left, right in facts)
+    return Example("drill", "TASK_MATH", Plain(prompt), answer, "exact")

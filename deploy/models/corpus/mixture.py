@@ -10,6 +10,7 @@ DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "json": json_extraction.draw,
     "edit": editing.draw,
     "chain": arithmetic.draw,
+    "drill": arithmetic.draw_drill,
     "action": action.draw,
     "infill": infill.draw,
     "code": infill.draw_body,
@@ -17,8 +18,8 @@ DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "conversation": conversation.draw,
 }
 SHARES: Mapping[str, float] = {
-    "json": 24, "edit": 21, "chain": 30, "action": 10,
-    "infill": 7, "code": 3, "span": 1, "conversation": 4,
+    "json": 20, "edit": 17, "chain": 26, "drill": 20, "action": 7,
+    "infill": 5, "code": 2, "span": 0.5, "conversation": 2.5,
 }  # fmt: skip
 """Shares of documents. With fewer chains or actions these decay in diffusion training."""
 
