@@ -33,8 +33,8 @@ from services.cli.state_dir import StateDir
 
 ETCD, CONFIG_CENTER, ROUTER = "etcd", "config-center", "router"
 
-START_S = 60.0
-"""Longest time until everything is ready."""
+START_S = 180.0
+"""Longest time until everything is ready, on a machine that is very busy."""
 
 
 class Mesh:
@@ -49,7 +49,7 @@ class Mesh:
         self._report = report
         self._parts = Parts(self._state, report)
         self._held = ExitStack()
-        self._plan = plan_mesh({}, 0)
+        self.plan = plan_mesh({}, 0)
         self._groups: dict[str, config.Group] = {}
         self._nodes: dict[str, NodeRecord] = {}
         self._ready = False
@@ -67,11 +67,15 @@ class Mesh:
             await self.stop()
             raise cause_of(error) from error
 
-    async def add_worker(self, group: str) -> NodeRecord:
-        """Starts one more worker of ``group``; returns once it is READY."""
+    async def add_worker(self, group: str, version: str = "") -> NodeRecord:
+        """Starts one more worker of ``group``; returns once it is READY.
+
+        It serves the group's version, unless another one of the model is named.
+        """
         number = 1 + sum(node.group == group for node in self._nodes.values())
         worker = plan_worker(group, number, free_base(PORTS_OF_WORKER))
-        await self._start_worker(worker)
+        serves = self._groups[group]
+        await self._start_worker(worker, serves.model, version or serves.version)
         self._write_record()
         return self._nodes[worker.node_id]
 
@@ -93,54 +97,53 @@ class Mesh:
         stored = stored_versions(self._options.store)
         self._held.enter_context(self._state.held())
         base = choose_base(ports_needed(self._options.nodes), self._options.port_base)
-        self._plan = plan_mesh(self._options.nodes, base)
+        self.plan = plan_mesh(self._options.nodes, base)
         await self._start_etcd()
         async with asyncio.TaskGroup() as starting:
             starting.create_task(self._start_router())
             await self._start_config_center()
             await self._record(stored)
-            for worker in self._plan.workers:
-                starting.create_task(self._start_worker(worker))
-        await nodes_routable(self._plan.router_admin, self._nodes)
+            for worker in self.plan.workers:
+                serves = self._groups[worker.group]
+                starting.create_task(self._start_worker(worker, serves.model, serves.version))
+        await nodes_routable(self.plan.router_admin, self._nodes)
 
     async def _start_etcd(self) -> None:
         etcd = EtcdProcess(
             self._state.etcd_data,
-            self._plan.etcd_port,
-            self._plan.etcd_peer_port,
+            self.plan.etcd_port,
+            self.plan.etcd_peer_port,
             fsync=self._options.durable,
         )
         await self._parts.start(ETCD, etcd.command(), {})
         await self._parts.ready(ETCD, etcd_healthy(etcd))
 
     async def _start_config_center(self) -> None:
-        variables = environment.config_center(self._plan)
+        variables = environment.config_center(self.plan)
         await self._parts.start(CONFIG_CENTER, _python("services.config_center.main"), variables)
-        await self._parts.ready(CONFIG_CENTER, serving(self._plan.config_center))
+        await self._parts.ready(CONFIG_CENTER, serving(self.plan.config_center))
 
     async def _start_router(self) -> None:
-        variables = environment.router(self._plan, self._state.data(ROUTER))
+        variables = environment.router(self.plan, self._state.data(ROUTER))
         await self._parts.start(ROUTER, _python("services.router.main"), variables)
-        await self._parts.ready(ROUTER, serving(self._plan.router_admin))
+        await self._parts.ready(ROUTER, serving(self.plan.router_admin))
 
     async def _record(self, stored: Sequence[StoredVersion]) -> None:
         """Has the config center know what is served, before a worker asks."""
         wanted = {
             name: GROUPS[name].paradigm for name, count in self._options.nodes.items() if count
         }
-        async with open_channel(self._plan.config_center) as channel:
+        async with open_channel(self.plan.config_center) as channel:
             center = ConfigServiceStub(channel)
             records = await record_versions(center, stored)
             self._groups = await assign_groups(center, records, wanted)
 
-    async def _start_worker(self, worker: WorkerPlan) -> None:
-        group = self._groups[worker.group]
-        variables = environment.worker(
-            self._plan, worker, group, self._state.data("models"), self._threads
-        )
+    async def _start_worker(self, worker: WorkerPlan, model: str, version: str) -> None:
+        cache = self._state.data("models")
+        variables = environment.worker(self.plan, worker, model, version, cache, self._threads)
         name = worker.node_id
         await self._parts.start(name, _python(GROUPS[worker.group].module), variables)
-        self._nodes[name] = NodeRecord.of(worker, group, self._parts.pid(name))
+        self._nodes[name] = NodeRecord.of(worker, model, version, self._parts.pid(name))
         await self._parts.ready(
             name, worker_ready(worker.admin, lambda state: self._report(name, state))
         )
@@ -151,7 +154,7 @@ class Mesh:
         return max(1, (os.cpu_count() or 1) // max(1, sum(self._options.nodes.values())))
 
     def _write_record(self) -> MeshRecord:
-        plan = self._plan
+        plan = self.plan
         record = MeshRecord(
             etcd=plan.etcd,
             router=plan.router,

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from braid.config.v1 import config_pb2 as config
 from braid.inference.v1 import inference_pb2 as inference
 from services.cli.mesh_plan import GROUPS, WorkerPlan
 
@@ -36,14 +35,14 @@ class NodeRecord(_Record):
     pid: int
 
     @classmethod
-    def of(cls, worker: WorkerPlan, group: config.Group, pid: int) -> NodeRecord:
-        """The record of a worker that serves what its group is assigned."""
+    def of(cls, worker: WorkerPlan, model: str, version: str, pid: int) -> NodeRecord:
+        """The record of a worker as planned, in a process of its own."""
         return cls(
             node_id=worker.node_id,
             group=worker.group,
             paradigm=inference.Paradigm.Name(GROUPS[worker.group].paradigm),
-            model=group.model,
-            version=group.version,
+            model=model,
+            version=version,
             address=worker.address,
             admin=worker.admin,
             ops=worker.ops,

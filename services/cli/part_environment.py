@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from braid.config.v1 import config_pb2 as config
 from services.cli.mesh_plan import MeshPlan, WorkerPlan
 from services.cli.ports import HOST, port_of
 
@@ -47,7 +46,7 @@ def router(plan: MeshPlan, data: Path) -> dict[str, str]:
 
 
 def worker(
-    plan: MeshPlan, one: WorkerPlan, serves: config.Group, cache: Path, threads: int
+    plan: MeshPlan, one: WorkerPlan, model: str, version: str, cache: Path, threads: int
 ) -> dict[str, str]:
     """Variables of one worker, which computes on ``threads`` threads."""
     return {
@@ -55,8 +54,8 @@ def worker(
         "BRAID_HOST": HOST,
         "BRAID_NODE_ID": one.node_id,
         "BRAID_GROUP": one.group,
-        "BRAID_MODEL": serves.model,
-        "BRAID_VERSION": serves.version,
+        "BRAID_MODEL": model,
+        "BRAID_VERSION": version,
         "BRAID_PORT": port_of(one.address),
         "BRAID_ADMIN_PORT": port_of(one.admin),
         "BRAID_OPS_PORT": port_of(one.ops),

@@ -49,11 +49,11 @@ class Parts:
         ending = asyncio.create_task(self._children[name].ended())
         try:
             await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                waiting.result()
-            else:
+            if not waiting.done():
                 child = self._children[name]
                 raise PartEnded(f"{name} ended ({child.last_lines()}; whole log: {child.log})")
+            waiting.result()
+            self._report(name, "ready")
         finally:
             waiting.cancel()
             ending.cancel()

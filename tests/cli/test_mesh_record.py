@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from braid.config.v1 import config_pb2 as config
 from services.cli.mesh_plan import plan_worker
 from services.cli.mesh_record import BadMeshRecord, MeshRecord, NodeRecord, Pids
 
@@ -17,11 +16,7 @@ RECORD = MeshRecord(
     router_admin="127.0.0.1:3",
     router_ops="127.0.0.1:4",
     config_center="127.0.0.1:5",
-    nodes=(
-        NodeRecord.of(
-            plan_worker("ar", 1, 6), config.Group(group="ar", model="m", version="v1"), pid=9
-        ),
-    ),
+    nodes=(NodeRecord.of(plan_worker("ar", 1, 6), "m", "v1", pid=9),),
     pids=Pids(etcd=10, router=11, config_center=12),
 )
 
