@@ -46,36 +46,35 @@ class EventStream(AsyncIterator[Event]):
         self._sent += 1
 
     def deliver(self, item: Item) -> None:
-        """Hands the reader an item; called on the event loop."""
-        self._items.append(item)
-        self._arrived.set()
+        """Hands the reader an item; called on the event loop. A closed stream drops it."""
+        if not self.closed:
+            self._items.append(item)
+            self._arrived.set()
+
+    def fail(self, error: ServiceError) -> None:
+        """Gives the job up for its reader, who gets ``error``; called on the event loop."""
+        if not self.closed:
+            self._close()
+            self._items.append(error)
+            self._arrived.set()
+
+    async def aclose(self) -> None:
+        """Gives the job up; does nothing if it has ended. Idempotent."""
+        if not self.closed:
+            self._close()
+            self._arrived.set()
 
     async def __anext__(self) -> Event:
-        if self.closed and not self._items:
-            raise StopAsyncIteration
         try:
-            while not self._items:
+            while not self._items and not self.closed:
                 self._arrived.clear()
                 await self._arrived.wait()
         except asyncio.CancelledError:
             await self.aclose()
             raise
+        if not self._items:
+            raise StopAsyncIteration
         return self._take()
-
-    async def aclose(self) -> None:
-        """Gives the job up; does nothing if it has ended. Idempotent."""
-        if not self.closed:
-            self.closed = True
-            self._items.clear()
-            self._on_close()
-
-    def fail(self, error: ServiceError) -> None:
-        """Gives the job up for its reader, who gets ``error``; called on the event loop."""
-        if not self.closed:
-            self.closed = True
-            self._items.clear()
-            self._on_close()
-            self.deliver(error)
 
     def __aiter__(self) -> Self:
         return self
@@ -96,11 +95,17 @@ class EventStream(AsyncIterator[Event]):
             self.closed = True
             self._on_close()
 
+    def _close(self) -> None:
+        self.closed = True
+        self._items.clear()
+        self._on_close()
+
     def _take(self) -> Event:
         item = self._items.popleft()
         self._taken += 1
         if isinstance(item, ServiceError):
             self.closed = True
             raise item
-        self.closed = isinstance(item, Finished)
+        if isinstance(item, Finished):
+            self.closed = True
         return item
