@@ -17,7 +17,7 @@ from services.chassis.errors import Draining, QueueFull
 from services.chassis.status import DETAILS_KEY, reason_of
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
-from tests.router.calls import CODE, SLOW, TASK, drained, failure
+from tests.router.calls import CODE, NO_WORKER, SLOW, TASK, drained, failure, summary
 from tests.router.proxies import Front, front, table_node
 
 
@@ -109,7 +109,7 @@ async def test_deadline_is_carried(router: Front, worker: FakeWorker) -> None:
     await router.client.Generate(CODE, timeout=5)
     remaining_s = worker.received[0].remaining_s
     assert remaining_s is not None
-    assert 3 < remaining_s <= 5
+    assert 3 < remaining_s < 5.5
 
 
 async def test_call_without_deadline_gets_the_default(worker: FakeWorker) -> None:
@@ -118,6 +118,15 @@ async def test_call_without_deadline_gets_the_default(worker: FakeWorker) -> Non
         error = await failure(router.client.Generate(SLOW))
     assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     assert reason_of(error) == "DEADLINE_EXCEEDED"
+
+
+async def test_deadline_too_short_never_reaches_the_worker(
+    router: Front, worker: FakeWorker
+) -> None:
+    """A call whose deadline is over on arrival costs a worker nothing."""
+    error = await failure(router.client.Generate(CODE, timeout=0.0001))
+    assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert not worker.received
 
 
 async def test_deadline_stops_the_worker(router: Front, worker: FakeWorker) -> None:
@@ -239,6 +248,17 @@ async def test_unreached_only_node(worker: FakeWorker) -> None:
         error = await failure(router.client.Generate(CODE))
     assert reason_of(error) == "NO_WORKER_AVAILABLE"
     await worker.start()
+
+
+async def test_unreached_nodes_end_in_one_clear_error() -> None:
+    """Where neither of two nodes can be connected to, the call says that there is none."""
+    gone = [FakeWorker("g1"), FakeWorker("g2")]
+    for worker in gone:
+        await worker.start()
+        await worker.stop()
+    async with front(*gone) as router:
+        error = await failure(router.client.Generate(CODE))
+    assert summary(error) == NO_WORKER
 
 
 async def test_draining_node_costs_a_second_try(worker: FakeWorker) -> None:
