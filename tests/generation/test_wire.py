@@ -67,6 +67,8 @@ def with_edit(text: str, instruction: str, *spans: tuple[int, int]) -> pb.Genera
 
 
 NAN, INFINITE = float("nan"), float("inf")
+UNKNOWN: Any = 99
+"""An enum value of a later version of the contract."""
 
 BAD = [
     (pb.GenerateRequest(), "input"),
@@ -113,8 +115,8 @@ BAD = [
     (with_constraint(choice=pb.Choice(options=["a", "a"])), "constraint.choice.options"),
     (with_constraint(template=""), "constraint.template"),
     (pb.GenerateRequest(prompt="p", thinking=pb.Thinking(max_tokens=0)), "thinking.max_tokens"),
-    (pb.GenerateRequest(prompt="p", task=99), "task"),  # type: ignore[arg-type]
-    (pb.GenerateRequest(prompt="p", priority=99), "priority"),  # type: ignore[arg-type]
+    (pb.GenerateRequest(prompt="p", task=UNKNOWN), "task"),
+    (pb.GenerateRequest(prompt="p", priority=UNKNOWN), "priority"),
     (pb.GenerateRequest(prompt="p", request_id="a\nb"), "request_id"),
     (pb.GenerateRequest(prompt="p", request_id="x" * 129), "request_id"),
     (pb.GenerateRequest(prompt="p", request_id="é"), "request_id"),

@@ -1,0 +1,427 @@
+"""Calls to a worker over a real socket: the same promises for both paradigms."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc.aio
+import pytest
+import structlog
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2
+from torch import Tensor
+
+from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.channel import MAX_MESSAGE_BYTES
+from services.chassis.errors import Draining, EngineStalled
+from services.chassis.status import DETAILS_KEY, reason_of
+from services.generation.checkpoint import load_model, read_checkpoint
+from services.generation.sequence import Rows
+from services.generation.slot_model import SlotModel
+from services.generation.types import Delta
+from tests.checkpoints import SPECIALS
+from tests.eventually import eventually
+from tests.fakes.engine import ScriptedEngine, say
+from tests.generation.requests import LIMITS
+from tests.generation.serving import Serving, serving
+
+ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
+HERON = "A lazy heron waited"
+JSON = '{"name":"Anna","age":41}'
+ANSWERS = {
+    "say something odd": ODD,
+    "tell about herons": HERON,
+    "extract as json": JSON,
+    "keep it short": "ok",
+    "say a long thing": "word " * 40,
+}
+
+BOTH = ["diffusion_checkpoint", "ar_checkpoint"]
+
+
+@pytest.fixture(params=BOTH)
+def folder(request: pytest.FixtureRequest) -> Path:
+    """A tiny checkpoint of each paradigm."""
+    return Path(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+async def scripted(folder: Path) -> AsyncIterator[Serving]:
+    """A worker whose model is sure of ANSWERS."""
+    async with serving(folder, ANSWERS) as worker:
+        yield worker
+
+
+@pytest.fixture
+async def random(folder: Path) -> AsyncIterator[Serving]:
+    """A worker whose model is random."""
+    async with serving(folder) as worker:
+        yield worker
+
+
+async def refusal(call: Any) -> tuple[grpc.StatusCode, set[str]]:
+    """Code and named fields of a call that must fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    fields: set[str] = set()
+    for key, value in caught.value.trailing_metadata() or ():
+        if key == DETAILS_KEY:
+            for detail in status_pb2.Status.FromString(value).details:
+                bad = error_details_pb2.BadRequest()
+                if detail.Unpack(bad):
+                    fields |= {violation.field for violation in bad.field_violations}
+    return caught.value.code(), fields
+
+
+async def is_well(worker: Serving) -> bool:
+    """One normal call is answered."""
+    return await worker.text(prompt="keep it short") == "ok"
+
+
+async def test_answer_says_everything(scripted: Serving) -> None:
+    """A unary answer carries text, reason, figures, seed and who answered."""
+    message = pb.GenerateRequest(
+        prompt="tell about herons", request_id="r1", sampling=pb.Sampling(seed=5)
+    )
+    response = await scripted.stub.Generate(message)
+    assert response.text == HERON
+    assert (response.request_id, response.seed) == ("r1", 5)
+    assert response.finish_reason == pb.FINISH_REASON_STOP
+    assert response.usage.completion_tokens == len(HERON)
+    assert response.usage.forward_passes > 0
+    assert response.served_by.node_id == "w1"
+    assert response.timing.total.ToNanoseconds() > 0
+
+
+@pytest.mark.parametrize("prompt", ["say something odd", "tell about herons", "extract as json"])
+async def test_stream_joined_is_the_unary_text(scripted: Serving, prompt: str) -> None:
+    """Chunks hold whole characters and join to the unary answer byte for byte."""
+    pieces, finished = await scripted.pieces(prompt=prompt)
+    assert "".join(pieces) == ANSWERS[prompt] == await scripted.text(prompt=prompt)
+    assert len(pieces) > 1
+    assert all("\ufffd" not in piece for piece in pieces)
+    assert finished.finish_reason == pb.FINISH_REASON_STOP
+
+
+async def test_cut_inside_a_character_drops_its_half(scripted: Serving) -> None:
+    """Wherever max_new_tokens cuts, the text is a whole-character beginning of the answer."""
+    for most in range(1, len(ODD.encode())):
+        sampling = pb.Sampling(max_new_tokens=most)
+        pieces, finished = await scripted.pieces(prompt="say something odd", sampling=sampling)
+        whole = ODD.encode()[:most].decode(errors="ignore")
+        assert "".join(pieces) == whole
+        assert finished.finish_reason == pb.FINISH_REASON_LENGTH
+        assert finished.usage.completion_tokens == most
+
+
+async def test_parallel_streams_do_not_mix(scripted: Serving) -> None:
+    """Many streams at once, more than there are slots, each get their own answer."""
+    prompts = list(ANSWERS) * 2
+    answers = await asyncio.gather(*(scripted.pieces(prompt=prompt) for prompt in prompts))
+    for prompt, (pieces, _) in zip(prompts, answers, strict=True):
+        assert "".join(pieces) == ANSWERS[prompt][:64]
+
+
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [
+        (["eron wai"], "A lazy h"),
+        (["her", "heron w"], "A lazy "),
+        (["eron wax"], HERON),
+        (["waited"], "A lazy heron "),
+        (["A"], ""),
+    ],
+)
+async def test_stop_texts(scripted: Serving, stop: list[str], text: str) -> None:
+    """The earliest stop text ends the answer, none of it leaks, near misses are released."""
+    sampling = pb.Sampling(stop=stop)
+    pieces, finished = await scripted.pieces(prompt="tell about herons", sampling=sampling)
+    assert "".join(pieces) == text
+    assert await scripted.text(prompt="tell about herons", sampling=sampling) == text
+    assert finished.finish_reason == pb.FINISH_REASON_STOP
+
+
+async def test_stop_text_of_many_bytes(scripted: Serving) -> None:
+    """A stop text may be of characters that take several tokens each."""
+    sampling = pb.Sampling(stop=["👩"])
+    text = await scripted.text(prompt="say something odd", sampling=sampling)
+    assert text == ODD.partition("👩")[0]
+
+
+BAD = [
+    ({"prompt": ""}, "prompt"),
+    ({"prompt": " \n "}, "prompt"),
+    ({"prompt": "p", "sampling": pb.Sampling(max_new_tokens=0)}, "sampling.max_new_tokens"),
+    (
+        {"prompt": "p", "sampling": pb.Sampling(max_new_tokens=2**31 - 1)},
+        "sampling.max_new_tokens",
+    ),
+    ({"prompt": "p", "sampling": pb.Sampling(seed=-1)}, "sampling.seed"),
+    ({"prompt": "p", "sampling": pb.Sampling(stop=["a", ""])}, "sampling.stop[1]"),
+    ({"prompt": "p", "sampling": pb.Sampling(stop=["x"] * 10_000)}, "sampling.stop"),
+    ({"infill": pb.Infill()}, "infill"),
+    ({"prompt": "x" * 300}, "prompt"),
+    ({"prompt": "p", "constraint": pb.Constraint(regex="a")}, "constraint.regex"),
+    (
+        {"prompt": "p", "constraint": pb.Constraint(json_schema='{"enum":[]}')},
+        "constraint.json_schema",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "field"), BAD)
+async def test_bad_request_is_refused_and_hurts_nobody(
+    scripted: Serving, fields: dict[str, Any], field: str
+) -> None:
+    """A bad request is INVALID_ARGUMENT with its field, either way; the next call works."""
+    code, named = await refusal(scripted.text(**fields))
+    assert (code, named) == (grpc.StatusCode.INVALID_ARGUMENT, {field})
+    assert await refusal(scripted.pieces(**fields)) == (code, named)
+    assert await is_well(scripted)
+
+
+async def test_largest_seed_is_returned(scripted: Serving) -> None:
+    """A seed at the edge of its range comes back as it was given."""
+    message = pb.GenerateRequest(prompt="keep it short", sampling=pb.Sampling(seed=2**63 - 1))
+    assert (await scripted.stub.Generate(message)).seed == 2**63 - 1
+
+
+async def test_conforming_json_is_sent_whole(scripted: Serving) -> None:
+    """Under a schema a stream sends the text once it is known to conform."""
+    schema = '{"type":"object","required":["name"],"properties":{"age":{"type":"integer"}}}'
+    constraint = pb.Constraint(json_schema=schema)
+    pieces, finished = await scripted.pieces(prompt="extract as json", constraint=constraint)
+    assert pieces == [JSON]
+    assert finished.repairs == 0
+
+
+async def test_text_that_does_not_conform_is_never_ok(scripted: Serving) -> None:
+    """An answer that breaks its schema twice fails the call; nothing of it is sent."""
+    constraint = pb.Constraint(json_schema='{"type":"object"}')
+    code, _ = await refusal(scripted.pieces(prompt="tell about herons", constraint=constraint))
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert await is_well(scripted)
+
+
+async def test_truncated_json_says_length(scripted: Serving) -> None:
+    """JSON cut by max_new_tokens comes unrepaired with finish_reason length, at its end too."""
+    fields: dict[str, Any] = {
+        "prompt": "extract as json",
+        "constraint": pb.Constraint(json_schema='{"type":"object"}'),
+        "sampling": pb.Sampling(max_new_tokens=8),
+    }
+    pieces, finished = await scripted.pieces(**fields)
+    assert "".join(pieces) == JSON[:8] == await scripted.text(**fields)
+    assert finished.finish_reason == pb.FINISH_REASON_LENGTH
+
+
+async def test_special_tokens_are_text_and_never_in_answers(random: Serving) -> None:
+    """A prompt full of special tokens' spellings is answered, and no raw special comes out."""
+    message = pb.GenerateRequest(prompt="".join(SPECIALS), sampling=pb.Sampling(max_new_tokens=24))
+    response = await random.stub.Generate(message)
+    assert response.usage.prompt_tokens == len("".join(SPECIALS)) + 2
+    assert not any(special in response.text for special in SPECIALS)
+
+
+async def test_context_edge_and_exact_usage(random: Serving) -> None:
+    """Up to the last token of the context a call is answered, with at most what it asked for."""
+    edge = pb.GenerateRequest(prompt="x" * 232, sampling=pb.Sampling(max_new_tokens=22))
+    response = await random.stub.Generate(edge)
+    assert response.usage.completion_tokens <= 22
+    beyond = {"prompt": "x" * 232, "sampling": pb.Sampling(max_new_tokens=23)}
+    code, named = await refusal(random.text(**beyond))
+    assert (code, named) == (grpc.StatusCode.INVALID_ARGUMENT, {"sampling.max_new_tokens"})
+
+
+async def test_batch_mates_change_nothing(random: Serving) -> None:
+    """A short prompt's text beside a long one equals its text alone."""
+    short: dict[str, Any] = {"prompt": "abc", "sampling": pb.Sampling(max_new_tokens=20, seed=1)}
+    long: dict[str, Any] = {"prompt": "y" * 200, "sampling": pb.Sampling(max_new_tokens=40, seed=2)}
+    alone = await random.text(**short)
+    together = await asyncio.gather(random.text(**short), random.text(**long))
+    assert together[0] == alone
+
+
+async def test_nul_is_part_of_the_prompt(random: Serving) -> None:
+    """A NUL byte does not end the prompt: the token count proves it."""
+    message = pb.GenerateRequest(prompt="red\0blue", sampling=pb.Sampling(max_new_tokens=1))
+    assert (await random.stub.Generate(message)).usage.prompt_tokens == 8 + 2
+
+
+async def test_bad_utf8_is_an_error_and_the_connection_lives(scripted: Serving) -> None:
+    """A string field that is not UTF-8 fails its own call, at once, and nothing else."""
+    method: Any = scripted.channel.unary_unary("/braid.inference.v1.InferenceService/Generate")
+    with pytest.raises(grpc.aio.AioRpcError):
+        await method(b"\x2a\x01\xff", timeout=5)
+    assert await is_well(scripted)
+
+
+@pytest.mark.parametrize("size", [MAX_MESSAGE_BYTES - 1024, MAX_MESSAGE_BYTES + 1024])
+async def test_message_limit(scripted: Serving, size: int) -> None:
+    """Messages around the limit are refused with a status that says why; the next call works."""
+    code, _ = await refusal(scripted.text(prompt="x" * size))
+    assert code in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    assert await is_well(scripted)
+
+
+async def test_answer_over_the_message_limit(scripted: Serving) -> None:
+    """An answer too large for one message streams in parts; unary says that it is too large."""
+    huge = "é" * (MAX_MESSAGE_BYTES // 2 + 1000)
+    model = scripted.reception.model
+    assert model is not None
+    model.answering._engine = ScriptedEngine(say(huge))
+    pieces, _ = await scripted.pieces(prompt="p")
+    assert "".join(pieces) == huge
+    code, _ = await refusal(scripted.text(prompt="p"))
+    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_other_model_is_not_found(scripted: Serving) -> None:
+    """A call for a model that this node does not serve is NOT_FOUND."""
+    assert (await refusal(scripted.text(prompt="p", model="other")))[0] is grpc.StatusCode.NOT_FOUND
+    assert await scripted.text(prompt="keep it short", model="tiny") == "ok"
+
+
+async def test_passed_deadline_never_starts(scripted: Serving) -> None:
+    """A call whose deadline is over does not reach the engine."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await scripted.stub.Generate(
+            pb.GenerateRequest(prompt="say a long thing"), timeout=0.000001
+        )
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert scripted.engine.snapshot().running == 0
+
+
+async def test_latency_budget_gives_what_there_is(folder: Path) -> None:
+    """When latency_budget ends the answer is what is final by then, and says so."""
+    async with serving(folder, model=SlowModel(folder, 0.03)) as worker:
+        message = pb.GenerateRequest(
+            prompt="abc", latency_budget=Duration(nanos=200_000_000), sampling=_long()
+        )
+        response = await worker.stub.Generate(message)
+        assert response.finish_reason == pb.FINISH_REASON_DEADLINE
+        assert response.best_effort
+
+
+def _long() -> pb.Sampling:
+    return pb.Sampling(max_new_tokens=64, temperature=1.0, seed=3)
+
+
+class SlowModel(SlotModel):
+    """A real decoder that takes its time, and stands still while ``frozen``."""
+
+    def __init__(self, folder: Path, pause_s: float) -> None:
+        module = load_model(read_checkpoint(folder), "cpu", "float32")
+        super().__init__(module, slots=LIMITS.max_batch_size, max_context=LIMITS.max_context)
+        self._pause_s = pause_s
+        self.going = threading.Event()
+        self.going.set()
+
+    def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
+        """As a decoder's, later."""
+        time.sleep(self._pause_s)
+        self.going.wait(20)
+        return super().forward(batch)
+
+
+async def test_cancelled_call_frees_the_engine(folder: Path) -> None:
+    """When the caller leaves, its sequence leaves the engine within a step."""
+    async with serving(folder, model=SlowModel(folder, 0.02)) as worker:
+        for method in (worker.stub.Generate, worker.stub.GenerateStream):
+            call = method(pb.GenerateRequest(prompt="abc", sampling=_long()))
+            await eventually(lambda: worker.engine.snapshot().running == 1)
+            call.cancel()
+            await eventually(lambda: not worker.engine.snapshot().busy)
+        await eventually(lambda: worker.reception.calls.count == 0)
+
+
+async def test_grpc_deadline_ends_the_work(folder: Path) -> None:
+    """A call ends at its gRPC deadline on both sides."""
+    async with serving(folder, model=SlowModel(folder, 0.05)) as worker:
+        message = pb.GenerateRequest(prompt="abc", sampling=_long())
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await worker.stub.Generate(message, timeout=0.3)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await eventually(lambda: not worker.engine.snapshot().busy, 2)
+
+
+async def test_draining_node_refuses_new_and_ends_old(folder: Path) -> None:
+    """New calls to a draining node are UNAVAILABLE; running ones finish."""
+    async with serving(folder, model=SlowModel(folder, 0.01)) as worker:
+        running = asyncio.ensure_future(worker.text(prompt="abc", sampling=_long()))
+        await eventually(lambda: worker.engine.snapshot().running == 1)
+        worker.reception.refuse(Draining("stopping"))
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await worker.text(prompt="abc")
+        assert (caught.value.code(), reason_of(caught.value)) == (
+            grpc.StatusCode.UNAVAILABLE,
+            "DRAINING",
+        )
+        assert isinstance(await running, str)
+
+
+async def test_frozen_engine_ends_waiting_calls(folder: Path) -> None:
+    """Calls that wait for an engine that hangs end UNAVAILABLE while the port answers."""
+    model = SlowModel(folder, 0)
+    async with serving(folder, model=model) as worker:
+        model.going.clear()
+        call = asyncio.ensure_future(worker.text(prompt="abc", sampling=_long()))
+        await eventually(lambda: worker.engine.snapshot().busy)
+        worker.calls.fail_all(EngineStalled("no steps"))
+        assert (await refusal(call))[0] is grpc.StatusCode.UNAVAILABLE
+        model.going.set()
+        await eventually(lambda: not worker.engine.snapshot().busy)
+
+
+async def test_log_line_has_figures_and_no_content(scripted: Serving) -> None:
+    """A call's line carries its id and figures; nothing that the caller or the model wrote."""
+    with structlog.testing.capture_logs() as logs:
+        await scripted.text(prompt="tell about herons", request_id="r9")
+        await refusal(scripted.text(prompt='SECRET-123\n{"level":"error"}' + "x" * 300))
+    good, bad = [line for line in logs if line["event"] == "request_finished"]
+    assert (good["request_id"], good["code"], good["tokens"]) == ("r9", "OK", len(HERON))
+    assert (bad["code"], bad["reason"]) == ("INVALID_ARGUMENT", "LIMIT_EXCEEDED")
+    assert "SECRET-123" not in repr(logs)
+    assert "heron" not in repr(logs)
+
+
+async def test_metrics_count_by_task_and_code(scripted: Serving) -> None:
+    """Calls are counted under closed labels, with tokens and forwards beside them."""
+    await scripted.text(prompt="keep it short", task=pb.TASK_CHAT)
+    await refusal(scripted.text(prompt="", task=pb.TASK_CHAT))
+    value = scripted.metrics.get_sample_value
+    assert value("braid_requests_total", {"task": "TASK_CHAT", "code": "OK"}) == 1
+    labels = {"task": "TASK_UNSPECIFIED", "code": "INVALID_ARGUMENT"}
+    assert value("braid_requests_total", labels) == 1
+    assert value("braid_generation_tokens_total") == 2
+
+
+async def test_too_many_calls_are_refused_at_once(folder: Path) -> None:
+    """Beyond slots and queue a call is RESOURCE_EXHAUSTED; those inside finish."""
+    async with serving(folder, model=SlowModel(folder, 0.005)) as worker:
+        brief = pb.Sampling(max_new_tokens=16)
+        calls = [worker.text(prompt="abc", sampling=brief) for _ in range(30)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        full = [one for one in outcomes if isinstance(one, grpc.aio.AioRpcError)]
+        assert {one.code() for one in full} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert len(outcomes) - len(full) >= LIMITS.max_batch_size
+        assert isinstance(await worker.text(prompt="abc"), str)
+
+
+async def test_slow_reader_loses_nothing(scripted: Serving) -> None:
+    """A reader that pauses between messages still gets every one, in order."""
+    model = scripted.reception.model
+    assert model is not None
+    words = [Delta(f"{number} ", number) for number in range(200)]
+    model.answering._engine = ScriptedEngine(lambda job: [*words, say("")(job)[-1]])
+    texts = []
+    async for message in scripted.stub.GenerateStream(pb.GenerateRequest(prompt="p")):
+        texts.append(message.delta.text)
+        if len(texts) % 50 == 0:
+            await asyncio.sleep(0.02)
+    assert "".join(texts) == "".join(word.text for word in words)
