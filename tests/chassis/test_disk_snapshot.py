@@ -57,7 +57,7 @@ def test_failed_save_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyP
 
 
 @given(st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 def test_damaged_file(path: Path, data: st.DataObject) -> None:
     """A file cut short or with a byte changed is ignored with one warning, never half read."""
     snapshot = DiskSnapshot(path, "/t/")

@@ -151,7 +151,9 @@ async def test_plain_text_to_tls(tls_etcd: EtcdProcess) -> None:
 @pytest.fixture(scope="module")
 def login_etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdProcess]:
     """An etcd with users, whose tokens last TOKEN_TTL_S after their latest use."""
-    etcd = new_etcd(tmp_path_factory.mktemp("login"), f"--auth-token-ttl={TOKEN_TTL_S}")
+    etcd = new_etcd(
+        tmp_path_factory.mktemp("login"), f"--auth-token-ttl={TOKEN_TTL_S}", "--bcrypt-cost=4"
+    )
     etcd.start()
     etcdctl(etcd, "user", "add", "root:secret")
     etcdctl(etcd, "role", "add", "braid")
@@ -177,7 +179,7 @@ async def logged_in(login_etcd: EtcdProcess) -> AsyncIterator[Registry]:
 async def test_expired_token(logged_in: Registry) -> None:
     """A call after the token's end logs in again by itself, many at once as well as one."""
     await logged_in.put(KEY, b"1")
-    await asyncio.sleep(2.5 * TOKEN_TTL_S)
+    await asyncio.sleep(2.2 * TOKEN_TTL_S)
     entries = await asyncio.gather(*(logged_in.get(KEY) for _ in range(5)))
     assert all(entries)
 
@@ -190,7 +192,7 @@ async def test_everything_outlives_its_token(login_etcd: EtcdProcess, logged_in:
         registering(logged_in, KEY, ttl_s=3 * TTL_S),
     ):
         old = await leased_entry(logged_in, KEY)
-        await asyncio.sleep(2.5 * TOKEN_TTL_S)
+        await asyncio.sleep(2.2 * TOKEN_TTL_S)
         await logged_in.put(PREFIX + "g/other", b"1")
         await eventually(lambda: set(mirror.state.entries) == {KEY, PREFIX + "g/other"})
         login_etcd.kill()
