@@ -16,6 +16,8 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 KEEPALIVE_S = 10
 KEEPALIVE_TIMEOUT_S = 10
 RECONNECT_MAX_S = 1.0
+CONNECT_S = 5
+"""Longest time one attempt to connect may take; grpc calls it the minimum backoff."""
 
 Options = tuple[tuple[str, int | str], ...]
 
@@ -39,7 +41,7 @@ CHANNEL_OPTIONS: Options = (
     *_BOTH,
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", CONNECT_S * 1000),
     ("grpc.max_reconnect_backoff_ms", int(RECONNECT_MAX_S * 1000)),
 )
 
