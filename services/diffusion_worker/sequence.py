@@ -16,6 +16,7 @@ from services.diffusion_worker.canvas import Canvas
 from services.diffusion_worker.strategy import STRATEGIES, Guess, commit, edit
 from services.generation.sampling import Draw, Predictions, uniform
 from services.generation.sequence import Figures, Piece, Progress, Rows
+from services.generation.slots import GRAIN
 from services.generation.thinking import Reasoning
 from services.generation.types import DenoisingPlan, FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -43,12 +44,15 @@ class BlockDiffusion:
         self.prefill_chunk = prefill_chunk
 
     def open(self, job: Job) -> BlockSequence:
-        """Starts a sequence; raises InvalidRequest without a plan it knows."""
-        if job.denoising is None or job.denoising.strategy not in STRATEGIES:
+        """Starts a sequence; raises InvalidRequest for a plan it cannot follow."""
+        plan = job.denoising
+        if plan is None or plan.strategy not in STRATEGIES:
             raise InvalidRequest.field(
-                "diffusion.strategy", f"one of {', '.join(STRATEGIES)} is needed"
+                "diffusion.strategy", f"must be one of {', '.join(STRATEGIES)}"
             )
-        return BlockSequence(job, job.denoising, self)
+        if plan.block_length < 1 or GRAIN % plan.block_length:
+            raise InvalidRequest.field("diffusion.block_length", f"must divide {GRAIN}")
+        return BlockSequence(job, plan, self)
 
 
 class BlockSequence:

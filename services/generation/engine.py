@@ -65,17 +65,19 @@ class EngineStatus:
 class Engine:
     """The step loop's thread and what the event loop may ask of it.
 
-    All methods are called on the event loop on which it was started.
+    Its methods are called on the event loop on which it was started.
     """
 
     def __init__(
         self, model: SlotModel, family: Family, vocabulary: Vocabulary, limits: EngineLimits
     ) -> None:
         self._model = model
-        self._family = family
-        self._vocabulary = vocabulary
-        self._limits = limits
         self._line = WaitingLine(limits.queue_length)
+        self._outbox = Outbox()
+        self._loop = StepLoop(
+            model, family, vocabulary, self._line, self._outbox, limits, self._released
+        )
+        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._open: set[Ticket] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -86,16 +88,7 @@ class Engine:
 
     def start(self) -> None:
         """Starts the thread. Call once."""
-        self._loop = StepLoop(
-            self._model,
-            self._family,
-            self._vocabulary,
-            self._line,
-            Outbox(asyncio.get_running_loop()),
-            self._limits,
-            self._released,
-        )
-        self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
+        self._outbox.open(asyncio.get_running_loop())
         self._thread.start()
 
     def submit(self, job: Job) -> EventStream:
@@ -152,7 +145,8 @@ class Engine:
         self._draining = True
         self._stopping.set()
         self._wake.set()
-        await asyncio.to_thread(self._thread.join)
+        if self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join)
 
     def _check(self, job: Job) -> None:
         if not job.prompt_ids:

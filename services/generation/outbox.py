@@ -15,9 +15,13 @@ class Outbox:
     A loop that is closed already gets nothing: its readers are gone.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._calls: list[Callable[[], None]] = []
+
+    def open(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Names the event loop; nothing is handed over before."""
+        self._loop = loop
 
     def send(self, ticket: Ticket, item: Item) -> None:
         """An event or the error that ends the stream."""
@@ -30,7 +34,7 @@ class Outbox:
 
     def flush(self) -> None:
         """Hands over what has been collected."""
-        if self._calls:
+        if self._calls and self._loop is not None:
             calls, self._calls = self._calls, []
             if not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(_run_all, calls)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_ROUND_TO = 64
-"""Slots are a multiple of this long, so that the last block of an answer fits whole."""
+GRAIN = 64
+"""Slots are a multiple of this long: the last block of an answer fits whole if its
+length divides this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class CacheShape:
 
 def slot_length(max_context: int) -> int:
     """Tokens a slot holds: the context, rounded up."""
-    return -(-max_context // _ROUND_TO) * _ROUND_TO
+    return -(-max_context // GRAIN) * GRAIN
 
 
 def slots_within(budget_bytes: int, shape: CacheShape, max_context: int, wanted: int) -> int:

@@ -170,8 +170,24 @@ def test_cut_hands_over_what_is_decided_from_the_left(model: SlotModel) -> None:
     assert MASK not in tokens
 
 
-@pytest.mark.parametrize("plan", [None, replace(PLAN, strategy="magic")])
-def test_unknown_plans_are_refused(plan: object) -> None:
-    """Without a plan, or with a strategy it does not know, a sequence does not start."""
-    with pytest.raises(InvalidRequest, match="strategy"):
+def test_logits_are_computed_where_they_are_needed() -> None:
+    """Without edits only masked answer positions are asked about, never those past the limit."""
+    plan = replace(PLAN, edit_threshold=1)
+    sequence = BlockDiffusion(VOCABULARY, logit_shift=False).open(
+        job(prompt(11), 3, denoising=plan)
+    )
+    assert sequence.rows().wanted == [11, 12, 13]
+
+
+@pytest.mark.parametrize(
+    ("plan", "field"),
+    [
+        (None, "strategy"),
+        (replace(PLAN, strategy="magic"), "strategy"),
+        (replace(PLAN, block_length=12), "block_length"),
+    ],
+)
+def test_plans_it_cannot_follow_are_refused(plan: object, field: str) -> None:
+    """Without a plan, or with one it cannot follow, a sequence does not start."""
+    with pytest.raises(InvalidRequest, match=field):
         BlockDiffusion(VOCABULARY, logit_shift=True).open(job(denoising=plan))
