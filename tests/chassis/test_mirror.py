@@ -67,8 +67,8 @@ async def test_subscriber_may_start_another_mirror(registry: Registry) -> None:
             await eventually(lambda: inner)
             await registry.put("/workers/new/w1", b"x")
             await registry.delete("/models/old")
-            await eventually(lambda: set(inner[0].state.entries) == {"/workers/new/w1"}, 2)
-            await eventually(lambda: set(outer.state.entries) == {"/models/new"}, 2)
+            await eventually(lambda: set(inner[0].state.entries) == {"/workers/new/w1"})
+            await eventually(lambda: set(outer.state.entries) == {"/models/new"})
         for work in works:
             work.cancel()
 

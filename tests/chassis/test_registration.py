@@ -8,6 +8,7 @@ import time
 
 import pytest
 from structlog.testing import capture_logs
+from structlog.typing import EventDict
 
 from services.chassis.entries import Entry
 from services.chassis.registration import KeyTaken, Registration
@@ -18,8 +19,8 @@ from tests.eventually import eventually
 from tests.registering import TTL_S, leased_entry, record, registering
 
 KEY = "/braid/nodes/g/w1"
-ONE_BEAT_S = 2.0
-"""A third of the lease's life, and time for a busy machine."""
+ONE_BEAT_S = 8.0
+"""A third of the lease's life, and much time for a machine that has other work."""
 
 
 async def put_back(registry: Registry, old: Entry) -> Entry:
@@ -32,6 +33,11 @@ async def put_back(registry: Registry, old: Entry) -> Entry:
     entry = await eventually(check, ONE_BEAT_S)
     assert entry
     return entry
+
+
+def causes_of_loss(lines: list[EventDict]) -> list[str]:
+    """What the warnings about the record gave as the cause."""
+    return [line["cause"] for line in lines if line["event"] == "registration_lost"]
 
 
 async def test_registers_under_a_lease(registry: Registry) -> None:
@@ -72,8 +78,7 @@ async def test_key_deleted_by_hand(registry: Registry, etcd: EtcdProcess) -> Non
             etcdctl(etcd, "del", KEY)
             new = await put_back(registry, old)
             assert new.lease == old.lease
-    warnings = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["cause"] for line in warnings] == ["key_deleted"]
+    assert causes_of_loss(lines) == ["key_deleted"]
 
 
 async def test_key_overwritten_by_hand(registry: Registry, etcd: EtcdProcess) -> None:
@@ -83,8 +88,7 @@ async def test_key_overwritten_by_hand(registry: Registry, etcd: EtcdProcess) ->
             old = await leased_entry(registry, KEY)
             etcdctl(etcd, "put", KEY, "by hand")
             assert (await put_back(registry, old)).lease == old.lease
-    warnings = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["cause"] for line in warnings] == ["key_overwritten"]
+    assert causes_of_loss(lines) == ["key_overwritten"]
 
 
 async def test_overwritten_just_before_the_end(registry: Registry) -> None:
@@ -104,8 +108,7 @@ async def test_lease_revoked(registry: Registry, etcd: EtcdProcess) -> None:
             new = await put_back(registry, old)
             assert new.lease != old.lease
             assert new.value > old.value
-    warnings = [line for line in lines if line["log_level"] == "warning"]
-    assert [line["cause"] for line in warnings] == ["lease_lost"]
+    assert causes_of_loss(lines) == ["lease_lost"]
 
 
 async def test_second_live_owner_is_refused(registry: Registry) -> None:
@@ -144,9 +147,11 @@ async def test_later_of_two_owners_stays(registry: Registry) -> None:
         await put_back(registry, first)
         with capture_logs() as lines:
             await registry.put(KEY, b"rival", lease=rival)
-            await eventually(lambda: lines)
+            await eventually(
+                lambda: [line for line in lines if line["event"] == "registration_contested"]
+            )
             await asyncio.sleep(0.75 * TTL_S)
-        assert [line["event"] for line in lines] == ["registration_contested"]
+        assert [line["event"] for line in lines].count("registration_contested") == 1
         entry = await registry.get(KEY)
         assert entry
         assert entry.lease == rival

@@ -143,7 +143,7 @@ async def test_frozen_etcd_and_a_new_connection(etcd: EtcdProcess) -> None:
     """A call on a dead connection times out, and the next one goes over a new connection."""
     async with (
         Link(etcd.client_port).listening() as link,
-        Registry(settings_for(link.address), timeout_s=0.5) as registry,
+        Registry(settings_for(link.address), timeout_s=1.0) as registry,
     ):
         await registry.put("/t/a", b"1")
         link.silence()
@@ -157,7 +157,7 @@ async def test_calls_in_flight_outlive_a_replaced_connection(etcd: EtcdProcess) 
     """Many calls that time out together replace the connection once."""
     async with (
         Link(etcd.client_port).listening() as link,
-        Registry(settings_for(link.address), timeout_s=0.5) as registry,
+        Registry(settings_for(link.address), timeout_s=1.0) as registry,
     ):
         await registry.get("/t/a")
         link.silence()

@@ -67,7 +67,7 @@ async def test_etcd_restarts(own_etcd: EtcdProcess, own_registry: Registry) -> N
         assert set(mirror.state.entries) == {WORKERS[0]}
         own_etcd.start()
         etcdctl(own_etcd, "put", NODES + "g/other", "x")
-        await eventually(lambda: equal_to_etcd(mirror, own_registry), 5)
+        await eventually(lambda: equal_to_etcd(mirror, own_registry))
         assert set(mirror.state.entries) == {WORKERS[0], NODES + "g/other"}
         assert mirror.state.entries[WORKERS[0]] == before
 
@@ -89,8 +89,8 @@ async def test_etcd_freezes_for_three_lives(own_etcd: EtcdProcess, own_registry:
             before = epochs(mirror)
             mirror.subscribe(lambda _state, changes: told.append(changes))
             own_etcd.pause()
-            await eventually(lambda: not mirror.state.connected, 6)
-            await asyncio.sleep(3 * TTL_S - mirror.state.age_s(time.monotonic()))
+            await eventually(lambda: not mirror.state.connected)
+            await asyncio.sleep(max(0, 3 * TTL_S - mirror.state.age_s(time.monotonic())))
             assert set(mirror.state.entries) == set(WORKERS)
             assert mirror.state.age_s(time.monotonic()) >= 3 * TTL_S
             own_etcd.resume()
@@ -99,7 +99,7 @@ async def test_etcd_freezes_for_three_lives(own_etcd: EtcdProcess, own_registry:
             await eventually(lambda: set(mirror.state.entries) == set(WORKERS))
             took_s = time.monotonic() - resumed
             print(f"all re-registered after {took_s:.2f} s")
-            assert took_s < 2 * TTL_S
+            assert took_s < 3 * TTL_S
     deleted = {key: changes.previous[key] for changes in told for key in changes.deleted}
     assert all(entry.lease and entry.value == before[key] for key, entry in deleted.items())
     warnings = [line["event"] for line in lines if line["log_level"] == "warning"]
@@ -216,9 +216,9 @@ async def test_silent_link(etcd: EtcdProcess, registry: Registry) -> None:
         link.silence()
         silent = time.monotonic()
         await registry.put(NODES + "g/other", b"x")
-        await eventually(lambda: len(mirror.state.entries) == 2, 8)
+        await eventually(lambda: len(mirror.state.entries) == 2)
         print(f"a silent link was noticed and replaced after {time.monotonic() - silent:.2f} s")
-        await eventually(lambda: renewed_since(registry, old, silent), 8)
+        await eventually(lambda: renewed_since(registry, old, silent))
 
 
 async def renewed_since(registry: Registry, entry: Entry, moment: float) -> bool:
@@ -319,7 +319,7 @@ async def test_frozen_follower_and_compaction(
             await own_registry.delete(key)
         revision = await own_registry.delete(NODES + "g/vanishing")
         etcdctl(own_etcd, "compact", str(revision))
-        await eventually(lambda: gone(own_registry, WORKERS[0]), 4 * TTL_S)
+        await eventually(lambda: gone(own_registry, WORKERS[0]))
         calls = etcd_calls(own_etcd)
         follower.process.send_signal(signal.SIGCONT)
         new = await eventually(lambda: own_registry.get(WORKERS[0]))
