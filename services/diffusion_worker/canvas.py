@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 class Canvas:
     """A prompt and the answer that grows behind it, block by block.
@@ -19,14 +21,16 @@ class Canvas:
         self.limit = len(prompt) + max_new_tokens
         self.open = len(prompt) // block_length * block_length
         """First position of the open block."""
+        self.closed = False
+        """Whether there is no open block any more."""
         self._mask_id = mask_id
         self._pinned: set[int] = set()
         self._tokens = [*prompt, *[mask_id] * (self.end - len(prompt))]
 
     @property
     def end(self) -> int:
-        """One past the open block."""
-        return self.open + self.block_length
+        """One past the open block, or past the last one if there is none."""
+        return self.open if self.closed else self.open + self.block_length
 
     @property
     def first(self) -> int:
@@ -48,7 +52,7 @@ class Canvas:
 
     def editable(self, start: int, end: int) -> dict[int, int]:
         """Decided tokens of answer positions from start to end that may change."""
-        positions = range(max(start, self.prompt_length), end)
+        positions = range(max(start, self.prompt_length), min(end, self.limit))
         return {p: self._tokens[p] for p in positions if self._is_editable(p)}
 
     def find(self, token: int, start: int) -> int | None:
@@ -76,9 +80,22 @@ class Canvas:
         self._tokens += [self._mask_id] * self.block_length
         return True
 
+    def close(self, end: int | None, filler: int) -> None:
+        """Ends the last block; behind the answer's ``end``, if it has one, comes ``filler``."""
+        if end is not None:
+            self._tokens[end:] = [filler] * (self.end - end)
+        self.open, self.closed = self.end, True
+
     def block_of(self, position: int) -> int:
         """Number of the block a position lies in, 0 for the answer's first."""
         return position // self.block_length - self.prompt_length // self.block_length
+
+    def pieces(self, start: int, end: int) -> Iterator[tuple[int, list[int]]]:
+        """The blocks that the positions from start to end lie in, with their tokens there."""
+        while start < end:
+            stop = min(end, (start // self.block_length + 1) * self.block_length)
+            yield self.block_of(start), self._tokens[start:stop]
+            start = stop
 
     def _answer_positions(self) -> range:
         return range(self.first, min(self.end, self.limit))

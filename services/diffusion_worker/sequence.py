@@ -31,10 +31,17 @@ class BlockDiffusion:
     With ``logit_shift`` the logits of a position speak of the next token, as
     they do in the AR model it came from; otherwise of the position's own.
     Prompts longer than ``prefill_chunk`` tokens take several forwards.
+    ``rescore_last`` spends one more forward on an answer to edit its last block,
+    as every other block is edited for nothing in its commit forward.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, *, logit_shift: bool, prefill_chunk: int = 256
+        self,
+        vocabulary: Vocabulary,
+        *,
+        logit_shift: bool,
+        prefill_chunk: int = 256,
+        rescore_last: bool = False,
     ) -> None:
         if vocabulary.mask_id is None:
             raise ValueError("a masked diffusion model needs a mask token")
@@ -42,6 +49,7 @@ class BlockDiffusion:
         self.mask_id = vocabulary.mask_id
         self.shift = int(logit_shift)
         self.prefill_chunk = prefill_chunk
+        self.rescore_last = rescore_last
 
     def open(self, job: Job) -> BlockSequence:
         """Starts a sequence; raises InvalidRequest for a plan it cannot follow."""
@@ -75,9 +83,12 @@ class BlockSequence:
         self._prefilling = False
         """Whether it computes a part of the prompt and nothing else."""
         self._steps: dict[int, int] = defaultdict(int)
+        """Denoising steps of each of the answer's blocks."""
         self._recommits = 0
         self._end: int | None = None
         """Position of the end token, once everything before it is decided."""
+        self._edits = job.temperature == 0 and plan.edit_threshold < 1
+        """Whether decided tokens are rescored: where tokens are drawn, the draw stands."""
         self._pin_end_of_reasoning()
 
     @property
@@ -111,8 +122,11 @@ class BlockSequence:
             return Progress()
         self.figures.generating_forwards += 1
         likeliest = self._guesses(predictions.best, predictions.best_confidence)
-        if self._edit_closed(likeliest):
-            return Progress() if self._end is None else self._progress()
+        edited = self._edit_closed(likeliest)
+        if self._canvas.closed or self._end is not None:
+            return self._finish()
+        if edited:
+            return Progress()
         self._cached = self._canvas.open
         self._denoise(likeliest, self._guesses(predictions.drawn, predictions.drawn_confidence))
         return self._progress()
@@ -124,13 +138,13 @@ class BlockSequence:
     def _questions(self, first: int) -> list[int]:
         """Positions from ``first`` on to ask about: masked ones, and those that may be edited."""
         positions = self._canvas.masked()
-        if self._plan.edit_threshold < 1:
+        if self._edits:
             positions += self._canvas.editable(self._sent, self._canvas.end)
         return sorted(position for position in positions if position >= first)
 
     def _draws(self) -> list[Draw]:
         """This step's luck at each position asked about; none at temperature 0."""
-        job, block = self._job, self._canvas.open // self._plan.block_length
+        job, block = self._job, self._canvas.block_of(self._canvas.first)
         if job.temperature == 0:
             return []
         step = self._steps[block]
@@ -144,7 +158,7 @@ class BlockSequence:
 
     def _edit_closed(self, likeliest: dict[int, Guess]) -> bool:
         """Edits what is decided before the open block; True if it has to be computed again."""
-        if self._recommits >= MAX_RECOMMITS:
+        if not self._edits or self._recommits >= MAX_RECOMMITS:
             return False
         closed = self._canvas.editable(self._sent, self._canvas.open)
         edits = edit(closed, likeliest, self._plan)
@@ -158,9 +172,9 @@ class BlockSequence:
     def _denoise(self, likeliest: dict[int, Guess], drawn: dict[int, Guess]) -> None:
         """One step on the open block."""
         canvas, eos_id = self._canvas, self._family.vocabulary.eos_id
-        block = canvas.open // self._plan.block_length
-        masked = canvas.masked()
-        edits = edit(canvas.editable(canvas.open, canvas.end), likeliest, self._plan)
+        block, masked = canvas.block_of(canvas.first), canvas.masked()
+        committed = canvas.editable(canvas.open, canvas.end) if self._edits else {}
+        edits = edit(committed, likeliest, self._plan)
         guesses = [drawn[position] for position in masked]
         decision = commit(
             guesses,
@@ -180,34 +194,38 @@ class BlockSequence:
         self.figures.forced_commits += decision.forced
 
     def _progress(self) -> Progress:
-        """Hands over what is final by now and opens the next block when it is time."""
-        canvas = self._canvas
-        if self._end is not None:
-            return Progress(self._hand_over(self._end), FinishReason.STOP)
-        pieces = self._hand_over(canvas.open)
-        while not canvas.masked():
-            if not canvas.open_next():
-                return Progress(pieces + self._hand_over(canvas.limit), FinishReason.LENGTH)
+        """Hands over what is final by now; ends the answer when it is time."""
+        pieces = self._hand_over(self._canvas.open)
+        if self._goes_on():
+            return Progress(pieces)
+        if not (self._family.rescore_last and self._edits):
+            return self._finish(pieces)
+        self._recommits = 0
+        self._canvas.close(self._end, self._family.vocabulary.eos_id)
+        return Progress(pieces)
+
+    def _goes_on(self) -> bool:
+        """Opens the next block where the open one is decided; False at the answer's end."""
+        while self._end is None and not self._canvas.masked():
+            if not self._canvas.open_next():
+                return False
             self._recommits = 0
             self._pin_end_of_reasoning()
-        return Progress(pieces)
+        return self._end is None
+
+    def _finish(self, pieces: tuple[Piece, ...] = ()) -> Progress:
+        """Hands over the rest, up to the end token if there is one."""
+        if self._end is not None:
+            return Progress(pieces + self._hand_over(self._end), FinishReason.STOP)
+        return Progress(pieces + self._hand_over(self._canvas.limit), FinishReason.LENGTH)
 
     def _hand_over(self, end: int) -> tuple[Piece, ...]:
         """The tokens before ``end`` that were not handed over yet, block by block."""
-        pieces = []
-        size = self._plan.block_length
-        while self._sent < end:
-            block = self._sent // size
-            stop = min(end, (block + 1) * size)
-            pieces.append(
-                Piece(
-                    tokens=tuple(self._canvas[self._sent : stop]),
-                    block_index=self._canvas.block_of(self._sent),
-                    denoise_steps=self._steps[block],
-                )
-            )
-            self._sent = stop
-        return tuple(pieces)
+        start, self._sent = self._sent, max(self._sent, end)
+        return tuple(
+            Piece(tuple(tokens), block, self._steps[block])
+            for block, tokens in self._canvas.pieces(start, end)
+        )
 
     def _pin_end_of_reasoning(self) -> None:
         """Closes the reasoning within the open block if its limit falls there."""

@@ -14,32 +14,47 @@ from tests.generation.tiny import EOS, MASK
 class SlowDecoder:
     """One answer; no cache, no batch, nothing fused."""
 
-    def __init__(self, model: PreTrainedModel, job: Job, *, shift: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, job: Job, *, shift: int, rescore_last: bool = False
+    ) -> None:
         assert job.denoising is not None
         self.model, self.shift, self.plan = model, shift, job.denoising
         self.size = self.plan.block_length
         self.start = len(job.prompt_ids)
         self.limit = self.start + job.max_new_tokens
         self.tokens = list(job.prompt_ids)
+        self.rescore_last = rescore_last
 
     def answer(self) -> list[int]:
         """The tokens before the end token."""
         for block in range(self.start // self.size, -(-self.limit // self.size)):
             self.tokens += [MASK] * ((block + 1) * self.size - len(self.tokens))
-            self.edit_closed(block)
+            self.edit_closed(block, MAX_RECOMMITS)
+            if self.ended():
+                return self.text()
             for step in range(self.plan.max_steps):
                 if self.ended() or not self.masked(block):
                     break
                 self.denoise(block, step)
             if self.ended():
-                return self.tokens[self.start : self.tokens.index(EOS, self.start)]
-        return self.tokens[self.start : self.limit]
+                break
+        if self.rescore_last:
+            if self.ended():
+                end = self.tokens.index(EOS, self.start)
+                self.tokens[end:] = [EOS] * (len(self.tokens) - end)
+            self.edit_closed(len(self.tokens) // self.size, 1)
+        return self.text()
 
-    def edit_closed(self, block: int) -> None:
+    def text(self) -> list[int]:
+        """Answer tokens before the end token, or all of them."""
+        answer = self.tokens[self.start : self.limit]
+        return answer[: answer.index(EOS)] if EOS in answer else answer
+
+    def edit_closed(self, block: int, times: int) -> None:
         """Rescores the block before, now that all of it is known."""
         first = (block - 1) * self.size + self.shift
-        for _ in range(MAX_RECOMMITS):
-            span = range(max(self.start, first), block * self.size)
+        for _ in range(times):
+            span = range(max(self.start, first), min(block * self.size, self.limit))
             edits = edit({p: self.tokens[p] for p in span}, self.guesses(), self.plan)
             for position, token in edits.items():
                 self.tokens[position] = token

@@ -37,8 +37,11 @@ def solve(
     shift: bool = True,
     chunk: int = 256,
     vocabulary: Vocabulary = VOCABULARY,
+    rescore_last: bool = False,
 ) -> list[Answer]:
-    family = BlockDiffusion(vocabulary, logit_shift=shift, prefill_chunk=chunk)
+    family = BlockDiffusion(
+        vocabulary, logit_shift=shift, prefill_chunk=chunk, rescore_last=rescore_last
+    )
     return decode(model, family, jobs)
 
 
@@ -58,6 +61,30 @@ def test_same_tokens_as_the_slow_decoder(
         untouched = replace(asked, denoising=replace(plan, edit_threshold=1.0))
         edited |= solve(model, untouched, shift=shift)[0].tokens != answer.tokens
     assert edited == recommitted == (edit_threshold < 1)
+
+
+@pytest.mark.parametrize("shift", [True, False])
+def test_the_last_block_can_be_rescored(
+    module: PreTrainedModel, model: SlotModel, *, shift: bool
+) -> None:
+    """One more forward edits the last block too, and never adds tokens beyond the limit."""
+    plan = replace(PLAN, edit_threshold=0.3)
+    edited = False
+    for number in range(12):
+        asked = job(prompt(4 + 3 * number, number), 14, denoising=plan)
+        answer = solve(model, asked, shift=shift, rescore_last=True)[0]
+        slow = SlowDecoder(module, asked, shift=int(shift), rescore_last=True)
+        assert answer.tokens == slow.answer()
+        assert len(answer.tokens) <= 14
+        edited |= answer.tokens != solve(model, asked, shift=shift)[0].tokens
+    assert edited
+
+
+def test_drawn_tokens_are_not_edited(model: SlotModel) -> None:
+    """With a temperature the draw stands, even where the model would rather have another token."""
+    plans = [replace(PLAN, edit_threshold=threshold) for threshold in (0.1, 1.0)]
+    first, second = solve(model, *(job(temperature=1.0, denoising=plan) for plan in plans))
+    assert first.tokens == second.tokens
 
 
 def test_a_row_does_not_depend_on_its_batch_mates(model: SlotModel) -> None:
