@@ -53,5 +53,7 @@ def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, mask: BlockMask) -> Tensor:
         (across.float().masked_fill(~mask.cross, float("-inf")), within.float()), dim=-1
     )
     shares = scores.softmax(-1).to(q.dtype)
-    own = (shares[..., clean:].reshape(*size[:3], mask.block, mask.block) @ noisy_v.reshape(size)).flatten(2, 3)
+    own = (
+        shares[..., clean:].reshape(*size[:3], mask.block, mask.block) @ noisy_v.reshape(size)
+    ).flatten(2, 3)
     return torch.cat((upper, shares[..., :clean] @ v[:, :, :clean] + own), dim=2)

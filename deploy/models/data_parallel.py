@@ -27,7 +27,9 @@ class Ranks:
             return
         flat = torch.cat([t.reshape(-1) for t in tensors])
         dist.all_reduce(flat)
-        for tensor, total in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+        for tensor, total in zip(
+            tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True
+        ):
             tensor.copy_(total.view_as(tensor))
 
     def average_gradients(self, parameters: list[nn.Parameter], extra: Tensor) -> list[Tensor]:

@@ -22,8 +22,8 @@ from deploy.models.prompt_format import PromptEncoder
 from deploy.models.tokenizer import EOS, MASK, PAD, TextCodec
 
 SHARES = {
-    "json": 22, "edit": 20, "chain": 36, "action": 11,
-    "infill": 6, "code": 2, "span": 0.5, "conversation": 2.5,
+    "json": 24, "edit": 24, "chain": 32, "drill": 2, "action": 8,
+    "copying": 4, "infill": 6, "code": 2, "span": 0.5, "conversation": 1.5,
 }  # fmt: skip
 RATES = Rates(matrices=0.006, rest=0.001)
 

@@ -54,7 +54,7 @@ def _replace(rng: Random, text: str) -> Change:
     """Every occurrence of one word becomes another."""
     old = rng.choice(_words_of(text))
     pool = w.CITIES if old[0].isupper() else w.PRODUCTS + w.ADJECTIVES
-    new = w.pick(rng, pool, rare=0.15)
+    new = w.pick(rng, pool, rare=0.08)
     instruction = rng.choice(
         (f"Replace {old} with {new}.", f"Change {old} to {new}.", f"Use {new} instead of {old}.")
     )
@@ -174,7 +174,7 @@ def draw(rng: Random) -> Example:
         instruction, wanted = _typo(rng, text)
         return _example(Edit(_broken(rng, text), instruction), wanted)
     instruction, wanted = rng.choice(changes)(rng, text)
-    if rng.random() < 0.25:
+    if rng.random() < 0.15:
         second, wanted = rng.choice(changes)(rng, wanted)
         instruction = f"{instruction} {second}"
     return _example(Edit(text, instruction), wanted)
@@ -197,3 +197,12 @@ def draw_span(rng: Random) -> Example:
         gap.group(),
         "exact",
     )
+
+
+def draw_copying(rng: Random) -> Example:
+    """Made-up words and numbers to copy, with one of them replaced: more copying a token."""
+    words = [w.made_up(rng) if rng.random() < 0.7 else str(rng.randint(2, 9999)) for _ in range(rng.randint(6, 24))]
+    old, new = rng.choice(words), w.made_up(rng)
+    wanted = [new if word == old else word for word in words]
+    edit = Edit(" ".join(words), f"Replace {old} with {new}.")
+    return Example("copying", "TASK_TEXT_EDITING", edit, " ".join(wanted), "exact")

@@ -255,7 +255,8 @@ def _event(rng: Random) -> Record:
 
 
 def _product(rng: Random) -> Record:
-    name = f"{w.made_up(rng).capitalize()} {w.pick(rng, w.PRODUCTS)}"
+    brand = w.made_up(rng) if rng.random() < 0.2 else rng.choice(w.ADJECTIVES)
+    name = f"{brand.capitalize()} {w.pick(rng, w.PRODUCTS)}"
     colors, price, stock = w.several(rng, w.COLORS, 1, 3), rng.randint(5, 900), rng.randint(0, 300)
     size = {"width": rng.randint(5, 200), "height": rng.randint(5, 200)}
     maker = {"name": w.pick(rng, w.LAST_NAMES), "city": w.pick(rng, w.CITIES)}

@@ -12,14 +12,15 @@ DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "chain": arithmetic.draw,
     "drill": arithmetic.draw_drill,
     "action": action.draw,
+    "copying": editing.draw_copying,
     "infill": infill.draw,
     "code": infill.draw_body,
     "span": editing.draw_span,
     "conversation": conversation.draw,
 }
 SHARES: Mapping[str, float] = {
-    "json": 20, "edit": 17, "chain": 26, "drill": 20, "action": 7,
-    "infill": 5, "code": 2, "span": 0.5, "conversation": 2.5,
+    "json": 29, "edit": 31, "copying": 10, "chain": 12, "drill": 3, "action": 4,
+    "infill": 7, "code": 2, "span": 0.5, "conversation": 1.5,
 }  # fmt: skip
 """Shares of documents. With fewer chains or actions these decay in diffusion training."""
 

@@ -74,7 +74,7 @@ def made_up(rng: Random) -> str:
     return "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.randint(2, 3)))
 
 
-def pick(rng: Random, pool: list[str], rare: float = 0.06) -> str:
+def pick(rng: Random, pool: list[str], rare: float = 0.03) -> str:
     """A word of the pool, now and then a made-up one in the same case."""
     word = rng.choice(pool)
     if rng.random() >= rare:
