@@ -51,9 +51,10 @@ class Heartbeat:
         self._on_put = on_put
         self._lease = 0
         self._epoch = 0
-        self._mine: set[int] = set()
+        self._ours: set[int] = set()
         self._rivals: set[int] = set()
         self._lost = False
+        self._was_free = False
         self._unreachable = False
         self._contested = False
 
@@ -76,22 +77,30 @@ class Heartbeat:
             await asyncio.sleep(self._ttl_s / _BEATS_PER_TTL)
 
     async def _start(self) -> None:
-        await self._wait_for_vacancy()
-        await self.beat()
+        while not self._epoch:
+            vacant = await self._wait_for_vacancy()
+            await self._renew()
+            await self._take(vacant)
 
     async def beat(self) -> None:
         """Renews the lease and looks after the key; puts back what is lost."""
-        if self._lease and await self._registry.keep_alive(self._lease) <= 0:
-            self._note_loss("lease_lost")
-            self._lease = 0
-        if not self._lease:
-            self._lease = await self._registry.grant(self._ttl_s)
-            self._mine.add(self._lease)
+        await self._renew()
         entry = await self._registry.get(self._key)
-        decision = claim(entry, self._lease, self._mine, self._rivals)
+        if entry and entry.lease and self._was_free:
+            self._rivals.add(entry.lease)
+        decision = claim(entry, self._lease, self._ours, self._rivals)
         self._note_contest(decision is Claim.LEAVE)
         if decision is Claim.TAKE:
             await self._take(entry)
+
+    async def _renew(self) -> None:
+        if self._lease and await self._registry.keep_alive(self._lease) <= 0:
+            self._note_loss("lease_lost")
+            self._was_free = True
+            self._lease = 0
+        if not self._lease:
+            self._lease = await self._registry.grant(self._ttl_s)
+            self._ours.add(self._lease)
 
     async def withdraw(self) -> None:
         """Ends the lease; also removes a record that lost its lease to a hand edit."""
@@ -105,33 +114,37 @@ class Heartbeat:
         self._lease = 0
 
     async def _take(self, entry: Entry | None) -> None:
-        if entry and entry.lease not in self._mine:
-            self._note_loss("key_overwritten")
+        """Puts the record unless the key has changed since ``entry`` was read."""
+        if self._epoch:
+            self._note_loss("key_overwritten" if entry else "key_deleted")
+        if entry:
             self._rivals |= {entry.lease} - {0}
-        elif entry is None and self._epoch:
-            self._note_loss("key_deleted")
         epoch = max(int(time.time() * 1000), self._epoch + 1)
         unchanged = Unchanged(self._key, entry.mod_revision if entry else 0)
         put = Put(self._key, self._value_of(epoch), self._lease)
         if (await self._registry.transact([unchanged], [put])).succeeded:
             self._epoch = epoch
-            self._lost = False
+            self._lost = self._was_free = False
             log.info("registered", key=self._key, lease=self._lease, epoch=epoch)
             self._on_put()
 
-    async def _wait_for_vacancy(self) -> None:
-        """Lets a dead owner's lease run out; raises KeyTaken if the owner renews it."""
+    async def _wait_for_vacancy(self) -> Entry | None:
+        """The entry that may be replaced, None for an absent one.
+
+        Lets a dead owner's lease run out; raises KeyTaken if the owner renews it.
+        """
         occupant: Occupant | None = None
         while entry := await self._registry.get(self._key):
             life = await self._registry.time_to_live(entry.lease) if entry.lease else _OVER
-            if life.left_s < 0 or entry.lease in self._mine:
-                return
+            if life.left_s < 0 or entry.lease in self._ours:
+                return entry
             now = time.monotonic()
             occupant = occupant or sight(entry.lease, life, now)
             if is_alive(occupant, entry.lease, life, now):
                 raise KeyTaken(f"{self._key} belongs to a live process; choose another id")
             occupant = replace(occupant, left_s=life.left_s)
             await asyncio.sleep(min(0.5, self._ttl_s / 4))
+        return None
 
     def _note_loss(self, cause: str) -> None:
         if not self._lost:

@@ -20,20 +20,20 @@ class Claim(enum.Enum):
     LEAVE = "leave"
 
 
-def claim(entry: Entry | None, lease: int, mine: Set[int], rivals: Set[int]) -> Claim:
-    """Decides for a process that registered before.
+def claim(entry: Entry | None, lease: int, ours: Set[int], rivals: Set[int]) -> Claim:
+    """Decides for a process that registered before and now holds ``lease``.
 
-    ``mine`` are all leases it ever had, ``rivals`` the foreign ones from which it
-    took the key back once already. A rival that put its own record again is alive:
-    two processes have one id, and the later one keeps it, for else they would take
-    turns for ever.
+    ``ours`` are all leases it ever had. A record under none of them, and under no
+    lease at all, was written by hand and is taken back. One under a foreign lease is
+    left alone if that is among the ``rivals``: those that came by the key while it was
+    free, or from which it was taken back once already. Their owners are alive, and
+    two processes with one id must not take turns for ever.
     """
     if entry is None:
         return Claim.TAKE
     if entry.lease == lease:
         return Claim.HELD
-    contested = entry.lease in rivals and entry.lease not in mine
-    return Claim.LEAVE if contested else Claim.TAKE
+    return Claim.LEAVE if entry.lease in rivals - ours else Claim.TAKE
 
 
 @dataclass(frozen=True, slots=True)

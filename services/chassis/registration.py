@@ -67,7 +67,10 @@ class Registration:
             self._ended.set()
 
     async def registered(self) -> None:
-        """Returns once the record was put for the first time; raises what ended ``run``."""
+        """Returns once the record was put for the first time, or ``run`` was stopped.
+
+        Raises what ended ``run``.
+        """
         await self._registered.wait()
         if self._failure:
             raise self._failure

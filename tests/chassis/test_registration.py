@@ -159,6 +159,30 @@ async def test_later_of_two_owners_stays(registry: Registry) -> None:
         await put_back(registry, first)
 
 
+async def test_successor_is_left_alone(registry: Registry) -> None:
+    """An owner that lost its lease, and finds the key in other hands, lets them have it."""
+    async with registering(registry, KEY):
+        old = await leased_entry(registry, KEY)
+        successor = await registry.grant(60)
+        await registry.revoke(old.lease)
+        revision = await registry.put(KEY, b"successor", lease=successor)
+        await asyncio.sleep(0.75 * TTL_S)
+        assert await registry.get(KEY) == Entry(KEY, b"successor", revision, successor)
+        await registry.revoke(successor)
+        await put_back(registry, old)
+
+
+async def test_two_start_at_once(registry: Registry) -> None:
+    """Of two processes that start together with one id, one registers and one is refused."""
+    both = [Registration(registry, KEY, record, 4) for _ in range(2)]
+    runs = [asyncio.create_task(registration.run()) for registration in both]
+    done, _ = await asyncio.wait(runs, return_when=asyncio.FIRST_COMPLETED, timeout=15)
+    assert [type(run.exception()) for run in done] == [KeyTaken]
+    assert await leased_entry(registry, KEY)
+    for registration in both:
+        await registration.withdraw()
+
+
 async def test_similar_ids_do_not_meet(registry: Registry) -> None:
     """w1 leaves and w10 stays."""
     async with registering(registry, KEY + "0"):
