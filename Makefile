@@ -23,6 +23,7 @@ lint: $(READY)        ## check style, types and protos
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/buf lint protos
+	$(BIN)/buf breaking protos --against '.git#ref=HEAD,subdir=protos'
 
 protos: $(READY)      ## generate the stubs anew
 	$(BIN)/python -m protos.generate
