@@ -39,6 +39,9 @@ CARRIED_KEYS = frozenset({"traceparent", "tracestate"})
 
 OWN_KEYS = frozenset({REQUEST_ID_KEY, NODE_KEY})
 
+LEAST_TIME_S = 0.001
+"""With no more than this left to its deadline a call is not worth sending on."""
+
 
 class InferenceProxy:
     """Reads each request once, to choose by, and never rebuilds it.
@@ -131,7 +134,7 @@ class InferenceProxy:
         remaining_s = passage.context.time_remaining()
         if remaining_s is None:
             return self._default_deadline_s - (time.monotonic() - passage.arrived)
-        if remaining_s <= 0:
+        if remaining_s <= LEAST_TIME_S:
             raise DeadlineExceeded("the call's deadline had passed before it was sent on")
         return remaining_s
 
