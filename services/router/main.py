@@ -16,15 +16,16 @@ from services.chassis.metrics import new_registry
 from services.chassis.mirror import Mirror
 from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
+from services.chassis.registration import Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
 from services.router.node_watch import NodeWatches
-from services.router.own_record import OwnRecord
 from services.router.passage import Journal
 from services.router.proxy import InferenceProxy, add_proxy
+from services.router.record import record_of
 from services.router.servicer import RouterServicer
 from services.router.settings import RouterSettings
 from services.router.table_metrics import TableMetrics
@@ -70,19 +71,20 @@ class Router:
         ports = Ports(
             await self._inference.start(), await self._admin.start(), await self._ops.start()
         )
-        own = OwnRecord(self._registry, self._record(ports), self._settings.lease_ttl_s)
+        router = self._router(ports)
+        key = keys.router_key(router.node_id)
+        own = Registration(self._registry, key, record_of(router), self._settings.lease_ttl_s)
         following = self._tasks.create_task(self._mirror.run())
         opening = self._tasks.create_task(self._open())
-        keeping = self._tasks.create_task(own.keep())
+        self._tasks.create_task(own.run())
         log.info("router_started", port=ports.inference, admin=ports.admin, ops=ports.ops)
         await self._stop.wait()
-        keeping.cancel()
         await self._drain(own)
         opening.cancel()
         following.cancel()
         self._live.close()
 
-    async def _drain(self, own: OwnRecord) -> None:
+    async def _drain(self, own: Registration) -> None:
         """Leaves the registry, lets running calls finish and closes the ports."""
         log.info("router_draining", in_flight=self._inference.calls.count)
         withdrawing = self._tasks.create_task(own.withdraw())
@@ -100,7 +102,7 @@ class Router:
         await self._admin.set_serving(True)
         log.info("router_ready", revision=self._live.table.revision)
 
-    def _record(self, ports: Ports) -> routing_pb2.Router:
+    def _router(self, ports: Ports) -> routing_pb2.Router:
         host = self._settings.reachable_host
         return routing_pb2.Router(
             node_id=self._settings.own_id,
