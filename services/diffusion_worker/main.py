@@ -8,7 +8,7 @@ import sys
 from pydantic import Field
 
 from services.chassis.process import Stop, run_service
-from services.diffusion_worker.sequence import BlockDiffusion
+from services.diffusion_worker.family import BlockDiffusion
 from services.generation.checkpoint import Checkpoint
 from services.generation.loading import Kind
 from services.generation.sequence import Family

@@ -10,13 +10,12 @@ row never sees beyond its own block (Fast-dLLM v2, SDAR).
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 
-from services.chassis.errors import InvalidRequest
 from services.diffusion_worker.canvas import Canvas
-from services.diffusion_worker.strategy import STRATEGIES, Guess, commit, edit
+from services.diffusion_worker.strategy import Guess, commit, edit
 from services.generation.sampling import Draw, Predictions, uniform
 from services.generation.sequence import Figures, Piece, Progress, Rows
-from services.generation.slots import GRAIN
 from services.generation.thinking import Reasoning
 from services.generation.types import DenoisingPlan, FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -25,53 +24,27 @@ MAX_RECOMMITS = 2
 """Times that edits may send a finished block through its commit forward again."""
 
 
-class BlockDiffusion:
-    """Masked block diffusion over a causal decoder's weights.
+@dataclass(frozen=True, slots=True)
+class BlockModel:
+    """What a sequence has to know of the model it runs on; see BlockDiffusion."""
 
-    With ``logit_shift`` the logits of a position speak of the next token, as
-    they do in the AR model it came from; otherwise of the position's own.
-    Prompts longer than ``prefill_chunk`` tokens take several forwards.
-    ``rescore_last`` spends one more forward on an answer to edit its last block,
-    as every other block is edited for nothing in its commit forward.
-    """
-
-    def __init__(
-        self,
-        vocabulary: Vocabulary,
-        *,
-        logit_shift: bool,
-        prefill_chunk: int = 256,
-        rescore_last: bool = False,
-    ) -> None:
-        if vocabulary.mask_id is None:
-            raise ValueError("a masked diffusion model needs a mask token")
-        self.vocabulary = vocabulary
-        self.mask_id = vocabulary.mask_id
-        self.shift = int(logit_shift)
-        self.prefill_chunk = prefill_chunk
-        self.rescore_last = rescore_last
-
-    def open(self, job: Job) -> BlockSequence:
-        """Starts a sequence; raises InvalidRequest for a plan it cannot follow."""
-        plan = job.denoising
-        if plan is None or plan.strategy not in STRATEGIES:
-            raise InvalidRequest.field(
-                "diffusion.strategy", f"must be one of {', '.join(STRATEGIES)}"
-            )
-        if plan.block_length < 1 or GRAIN % plan.block_length:
-            raise InvalidRequest.field("diffusion.block_length", f"must divide {GRAIN}")
-        return BlockSequence(job, plan, self)
+    vocabulary: Vocabulary
+    mask_id: int
+    shift: int
+    """1 where the logits of a position speak of the next token, 0 where of its own."""
+    prefill_chunk: int
+    rescore_last: bool
 
 
 class BlockSequence:
     """One request under denoising."""
 
-    def __init__(self, job: Job, plan: DenoisingPlan, family: BlockDiffusion) -> None:
+    def __init__(self, job: Job, plan: DenoisingPlan, model: BlockModel) -> None:
         self.figures = Figures()
         self._job = job
         self._plan = plan
-        self._family = family
-        self._canvas = Canvas(job.prompt_ids, job.max_new_tokens, plan.block_length, family.mask_id)
+        self._model = model
+        self._canvas = Canvas(job.prompt_ids, job.max_new_tokens, plan.block_length, model.mask_id)
         self._cached = 0
         """Positions whose keys and values are final; the start of a block."""
         self._sent = len(job.prompt_ids)
@@ -98,9 +71,9 @@ class BlockSequence:
 
     def rows(self) -> Rows:
         """A chunk of the prompt, or the open block behind what is not cached yet."""
-        size, shift = self._plan.block_length, self._family.shift
+        size, shift = self._plan.block_length, self._model.shift
         start, end = self._cached, self._canvas.end
-        chunk = max(size, self._family.prefill_chunk // size * size)
+        chunk = max(size, self._model.prefill_chunk // size * size)
         self._prefilling = self._canvas.open - start > chunk
         if self._prefilling:
             end = start + chunk
@@ -165,13 +138,13 @@ class BlockSequence:
         for position, token in edits.items():
             self._canvas.place(position, token)
         if edits:
-            self._end = self._canvas.find(self._family.vocabulary.eos_id, self._sent)
+            self._end = self._canvas.find(self._model.vocabulary.eos_id, self._sent)
             self._recommits += 1
         return bool(edits)
 
     def _denoise(self, likeliest: dict[int, Guess], drawn: dict[int, Guess]) -> None:
         """One step on the open block."""
-        canvas, eos_id = self._canvas, self._family.vocabulary.eos_id
+        canvas, eos_id = self._canvas, self._model.vocabulary.eos_id
         block, masked = canvas.block_of(canvas.first), canvas.masked()
         committed = canvas.editable(canvas.open, canvas.end) if self._edits else {}
         edits = edit(committed, likeliest, self._plan)
@@ -181,7 +154,7 @@ class BlockSequence:
             self._plan,
             self._plan.max_steps - self._steps[block],
             eos_id,
-            first_is_settled=masked[0] - self._family.shift < canvas.open,
+            first_is_settled=masked[0] - self._model.shift < canvas.open,
         )
         for index in decision.chosen:
             canvas.place(masked[index], guesses[index].token)
@@ -198,10 +171,10 @@ class BlockSequence:
         pieces = self._hand_over(self._canvas.open)
         if self._goes_on():
             return Progress(pieces)
-        if not (self._family.rescore_last and self._edits):
+        if not (self._model.rescore_last and self._edits):
             return self._finish(pieces)
         self._recommits = 0
-        self._canvas.close(self._end, self._family.vocabulary.eos_id)
+        self._canvas.close(self._end, self._model.vocabulary.eos_id)
         return Progress(pieces)
 
     def _goes_on(self) -> bool:
@@ -229,7 +202,7 @@ class BlockSequence:
 
     def _pin_end_of_reasoning(self) -> None:
         """Closes the reasoning within the open block if its limit falls there."""
-        canvas, vocabulary, job = self._canvas, self._family.vocabulary, self._job
+        canvas, vocabulary, job = self._canvas, self._model.vocabulary, self._job
         if job.max_thinking_tokens is None or vocabulary.think_close_id is None:
             return
         reasoning = Reasoning(vocabulary, inside=job.thinking, limit=job.max_thinking_tokens)

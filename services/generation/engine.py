@@ -17,16 +17,22 @@ import asyncio
 import math
 import threading
 import time
-from dataclasses import dataclass
 
 import structlog
 
-from services.chassis.errors import DeadlineExceeded, Draining, InvalidRequest, LimitExceeded
+from services.chassis.errors import (
+    DeadlineExceeded,
+    Draining,
+    EngineFailure,
+    InvalidRequest,
+    LimitExceeded,
+)
 from services.generation.admission import WaitingLine
+from services.generation.load import EngineLimits, EngineStatus
 from services.generation.outbox import Outbox
 from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
-from services.generation.step_loop import EngineLimits, StepLoop
+from services.generation.step_loop import StepLoop
 from services.generation.stream import EventStream
 from services.generation.ticket import Ticket
 from services.generation.types import Job
@@ -40,26 +46,6 @@ _PAUSE_S = 0.05
 """Between two looks while every sequence waits for its reader."""
 _REST_S = 1.0
 """Between two looks while there is no work."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStatus:
-    """The engine's load, for the router and for metrics."""
-
-    running: int
-    queued: int
-    pending_forwards: int
-    """Forward passes that the running and waiting jobs may still need, as estimated
-    from max_new_tokens and the tokens per forward of finished answers."""
-    step_seconds: float
-    """Moving average of one step; 0 before the first."""
-    slots: int
-    busy: bool
-    """Whether any job runs or waits."""
-    last_step_at: float
-    """time.monotonic() at the end of the last look: while ``busy``, its age tells a
-    hanging engine from one at work."""
-    draining: bool
 
 
 class Engine:
@@ -165,11 +151,20 @@ class Engine:
         """The thread: steps while there is work, sleeps while there is none."""
         while not self._stopping.is_set():
             self._wake.clear()
-            worked = self._loop.step()
+            worked = self._step()
             self._last_look = time.monotonic()
             if not worked:
                 self._wake.wait(_PAUSE_S if self._loop.runs else _REST_S)
         self._loop.end_all(Draining("this node is stopping"))
+
+    def _step(self) -> bool:
+        """One step; a fault of the loop itself ends all jobs but not the thread."""
+        try:
+            return self._loop.step()
+        except Exception:
+            log.exception("step_failed")
+            self._loop.end_all(EngineFailure("the engine failed"))
+            return False
 
     def _give_up(self, ticket: Ticket) -> None:
         """The reader left: out of the line at once, or out of its slot within a step."""

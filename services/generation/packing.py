@@ -24,6 +24,7 @@ class Layout:
     sharing: int
     """Query heads per key head."""
     dtype: torch.dtype
+    device: torch.device
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ def pack(batch: Many[tuple[int, Rows]], layout: Layout) -> Pack:
         wanted += [offset + row for row in rows.wanted]
         spans.append(_span(slot, offset, rows, layout))
     return Pack(
-        torch.tensor([tokens]),
-        torch.tensor([positions]),
-        torch.tensor(places),
-        torch.tensor(wanted, dtype=torch.long),
+        torch.tensor([tokens], device=layout.device),
+        torch.tensor([positions], device=layout.device),
+        torch.tensor(places, device=layout.device),
+        torch.tensor(wanted, dtype=torch.long, device=layout.device),
         tuple(spans),
     )
 
@@ -86,4 +87,5 @@ def _span(slot: int, offset: int, rows: Rows, layout: Layout) -> Span:
 
 def _mask(reach: list[int], length: int, layout: Layout) -> Tensor:
     hidden = torch.arange(length) >= torch.tensor(reach * layout.sharing).unsqueeze(-1)
-    return torch.zeros(hidden.shape, dtype=layout.dtype).masked_fill_(hidden, -torch.inf)
+    mask = torch.zeros(hidden.shape, dtype=layout.dtype).masked_fill_(hidden, -torch.inf)
+    return mask.to(layout.device)

@@ -95,18 +95,17 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
 
     A row that is not finite gives token 0; its confidence tells.
     """
-    scale = torch.tensor([[draw.temperature] for draw in draws])
-    shares = torch.nan_to_num(logits / scale).softmax(dim=-1)
+    wishes = torch.tensor([[d.temperature, d.top_p, d.top_k, d.uniform] for d in draws])
+    temperature, top_p, top_k, luck = wishes.to(logits.device).chunk(4, dim=-1)
+    shares = torch.nan_to_num(logits / temperature).softmax(dim=-1)
     ranked = shares.sort(stable=True, dim=-1, descending=True)
-    below = ranked.values.cumsum(dim=-1) - ranked.values
-    keep = below < torch.tensor([[draw.top_p] for draw in draws])
-    keep &= torch.arange(logits.shape[-1]) < torch.tensor(
-        [[draw.top_k or logits.shape[-1]] for draw in draws]
-    )
+    rank = torch.arange(logits.shape[-1], device=logits.device)
+    before = ranked.values.cumsum(dim=-1) - ranked.values
+    keep = (before < top_p) & ((rank < top_k) | (top_k == 0))
     mass = (ranked.values * keep).cumsum(dim=-1)
-    luck = torch.tensor([[draw.uniform] for draw in draws]) * mass[:, -1:]
-    rank = torch.searchsorted(mass, luck, right=True).clamp_(max=keep.sum(dim=-1, keepdim=True) - 1)
-    tokens: Tensor = ranked.indices.gather(-1, rank).squeeze(-1)
+    drawn = torch.searchsorted(mass, luck * mass[:, -1:], right=True)
+    last = keep.sum(dim=-1, keepdim=True) - 1
+    tokens: Tensor = ranked.indices.gather(-1, torch.minimum(drawn, last)).squeeze(-1)
     return tokens
 
 

@@ -42,7 +42,7 @@ class SlotModel:
         shape = cache_shape(module)
         length = slot_length(max_context)
         sharing = module.config.num_attention_heads // shape.kv_heads
-        self._layout = Layout(length, sharing, shape.dtype)
+        self._layout = Layout(length, sharing, shape.dtype, shape.device)
         self._cache = SlotCache(shape, slots, max_context)
         self._decoder = _decoder(module, length, lean=lean)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
 from services.chassis.errors import DeadlineExceeded, EngineFailure, ServiceError, SlowReader
 from services.generation.admission import WaitingLine
+from services.generation.load import EngineLimits
 from services.generation.outbox import Outbox
 from services.generation.run import Run
 from services.generation.sampling import Predictions, predict
@@ -27,21 +27,6 @@ STALL_LIMIT_S = 30.0
 """How long a reader may be too far behind before its call is cut."""
 
 Batch = list[tuple[Run, Rows]]
-
-
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """What the engine may take on; can be replaced between any two steps.
-
-    ``max_concurrency`` sequences hold a slot at once (0: as many as there are
-    slots), ``max_batch_size`` of them share a forward, ``max_forward_rows``
-    token rows go into one, and ``queue_length`` jobs wait.
-    """
-
-    max_batch_size: int = 8
-    queue_length: int = 64
-    max_concurrency: int = 0
-    max_forward_rows: int = 512
 
 
 class StepLoop:

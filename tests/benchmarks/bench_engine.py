@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from services.ar_worker.sequence import NextToken
-from services.diffusion_worker.sequence import BlockDiffusion
+from services.diffusion_worker.family import BlockDiffusion
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.engine import Engine, EngineLimits
 from services.generation.limits import Limits

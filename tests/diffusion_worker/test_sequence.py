@@ -9,7 +9,7 @@ import pytest
 from transformers import PreTrainedModel
 
 from services.chassis.errors import InvalidRequest
-from services.diffusion_worker.sequence import BlockDiffusion
+from services.diffusion_worker.family import BlockDiffusion
 from services.generation.slot_model import SlotModel
 from services.generation.types import FinishReason, Job
 from services.generation.vocabulary import Vocabulary

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from torch import Tensor
 
 from services.ar_worker.sequence import NextToken
-from services.diffusion_worker.sequence import BlockDiffusion
+from services.diffusion_worker.family import BlockDiffusion
 from services.generation.engine import Engine, EngineLimits
 from services.generation.sequence import Family, Rows
 from services.generation.slot_model import SlotModel
