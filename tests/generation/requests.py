@@ -41,5 +41,9 @@ def planner(paradigm: Paradigm = Paradigm.DIFFUSION, **changes: Any) -> Planner:
 
 def request(source: Input | str = "hello", **fields: Any) -> Request:
     """A request; ``fields`` are those of Request."""
-    given: dict[str, Any] = {"request_id": "r", "task": "TASK_UNSPECIFIED", "arrived": time.monotonic()}
+    given: dict[str, Any] = {
+        "request_id": "r",
+        "task": "TASK_UNSPECIFIED",
+        "arrived": time.monotonic(),
+    }
     return Request(input=Prompt(source) if isinstance(source, str) else source, **(given | fields))
