@@ -25,7 +25,7 @@ class Outbox:
 
     def send(self, ticket: Ticket, item: Item) -> None:
         """An event or the error that ends the stream."""
-        ticket.stream.count()
+        ticket.stream.count(item)
         self._calls.append(lambda: ticket.stream.deliver(item))
 
     def call(self, function: Callable[[], None]) -> None:

@@ -25,7 +25,7 @@ class Run:
         self._first_output: float | None = None
         self._stalled_since: float | None = None
 
-    def stalled(self, now: float) -> float:
+    def behind_for(self, now: float) -> float:
         """Seconds for which the reader has been too far behind; 0 if it is not."""
         if not self.ticket.stream.full:
             self._stalled_since = None

@@ -91,7 +91,7 @@ class StepLoop:
                 self._fail(run, DeadlineExceeded("the deadline passed during generation"))
             elif job.answer_by is not None and now + self.step_seconds >= job.answer_by:
                 self._act(run, partial(run.cut, now))
-            elif run.stalled(now) > STALL_LIMIT_S:
+            elif run.behind_for(now) > STALL_LIMIT_S:
                 self._fail(run, SlowReader(f"nothing was read for {STALL_LIMIT_S:.0f} s"))
 
     def _admit(self, now: float) -> None:
@@ -118,7 +118,7 @@ class StepLoop:
         batch: Batch = []
         count = 0
         for run in list(self.runs):
-            if run.stalled(now):
+            if run.behind_for(now):
                 continue
             try:
                 rows = run.sequence.rows()
@@ -138,7 +138,7 @@ class StepLoop:
         try:
             predictions = self._forward(batch)
         except Exception as error:
-            log.error("forward_failed", sequences=len(batch), error=type(error).__name__)
+            log.error("forward_failed", sequences=len(batch), exc_info=error)
             for run, _ in batch:
                 self._fail(run, EngineFailure("the forward pass failed"))
             return

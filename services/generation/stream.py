@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from services.chassis.errors import ServiceError
-from services.generation.types import Event, Finished
+from services.generation.types import Delta, Event, Finished
 
-CAPACITY = 64
-"""Events a reader may be behind before its sequence pauses."""
+MERGE_FROM = 16
+"""Events that wait before further text joins the last of them."""
 
 Item = Event | ServiceError
 
@@ -24,11 +25,16 @@ class EventStream(AsyncIterator[Event]):
     with``, ``aclose()``, or cancelling a task that awaits the next event frees
     the job's slot within one step. Read by one task on the event loop; the
     engine's thread only counts what it sends.
+
+    A reader that is behind gets longer deltas rather than more of them, so that
+    its answer can end and free its slot; only beyond ``capacity`` characters
+    does the sequence have to wait for it.
     """
 
-    def __init__(self, on_close: Callable[[], None], capacity: int = CAPACITY) -> None:
+    capacity = 65_536
+
+    def __init__(self, on_close: Callable[[], None]) -> None:
         self._on_close = on_close
-        self._capacity = capacity
         self._items: deque[Item] = deque()
         self._arrived = asyncio.Event()
         self._sent = 0
@@ -39,17 +45,22 @@ class EventStream(AsyncIterator[Event]):
     @property
     def full(self) -> bool:
         """Whether the reader is too far behind; asked by the engine's thread."""
-        return self._sent - self._taken >= self._capacity
+        return self._sent - self._taken >= self.capacity
 
-    def count(self) -> None:
-        """Notes one more item on its way; called by the engine's thread."""
-        self._sent += 1
+    def count(self, item: Item) -> None:
+        """Notes an item on its way; called by the engine's thread."""
+        self._sent += _characters(item)
 
     def deliver(self, item: Item) -> None:
         """Hands the reader an item; called on the event loop. A closed stream drops it."""
-        if not self.closed:
+        if self.closed:
+            return
+        last = self._items[-1] if len(self._items) >= MERGE_FROM else None
+        if isinstance(item, Delta) and isinstance(last, Delta):
+            self._items[-1] = replace(item, text=last.text + item.text)
+        else:
             self._items.append(item)
-            self._arrived.set()
+        self._arrived.set()
 
     def fail(self, error: ServiceError) -> None:
         """Gives the job up for its reader, who gets ``error``; called on the event loop."""
@@ -102,10 +113,14 @@ class EventStream(AsyncIterator[Event]):
 
     def _take(self) -> Event:
         item = self._items.popleft()
-        self._taken += 1
+        self._taken += _characters(item)
         if isinstance(item, ServiceError):
             self.closed = True
             raise item
         if isinstance(item, Finished):
             self.closed = True
         return item
+
+
+def _characters(item: Item) -> int:
+    return len(item.text) if isinstance(item, Delta) else 0

@@ -52,7 +52,7 @@ class ScriptedEngine:
         self.jobs.append(job)
         stream = EventStream(lambda: self.given_up.append(job))
         for item in script(job):
-            stream.count()
+            stream.count(item)
             stream.deliver(item)
         self.streams.append(stream)
         return stream

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from services.chassis.errors import Draining, EngineFailure
-from services.generation.stream import EventStream
+from services.generation.stream import MERGE_FROM, EventStream
 from services.generation.types import Delta, Event, Finished, FinishReason
 
 END = Finished(FinishReason.STOP)
@@ -77,13 +77,29 @@ async def test_closing_is_giving_up_once() -> None:
     assert closings["closed"] == 1
 
 
-async def test_a_reader_may_be_so_far_behind() -> None:
-    """A stream is full when as many items as its capacity wait, until one is read."""
-    stream = EventStream(Closings(), capacity=2)
+async def test_a_reader_may_be_so_far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream is full when its capacity of characters waits, until some are read."""
+    monkeypatch.setattr(EventStream, "capacity", 4)
+    stream = EventStream(Closings())
     for _ in range(2):
         assert not stream.full
-        stream.count()
-        stream.deliver(Delta("a"))
+        stream.count(Delta("ab"))
+        stream.deliver(Delta("ab"))
     assert stream.full
     await anext(stream)
     assert not stream.full
+
+
+async def test_a_late_reader_gets_longer_deltas() -> None:
+    """Text that waits is merged, in order and whole, and keeps the newest block's number."""
+    stream = EventStream(Closings())
+    for number in range(1000):
+        stream.deliver(Delta(f"{number} ", number))
+    stream.deliver(END)
+    *deltas, end = await read(stream)
+    assert "".join(delta.text for delta in deltas if isinstance(delta, Delta)).split() == [
+        str(number) for number in range(1000)
+    ]
+    assert len(deltas) == MERGE_FROM
+    assert deltas[-1] == Delta(" ".join(map(str, range(15, 1000))) + " ", 999)
+    assert end == END
