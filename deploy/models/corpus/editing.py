@@ -145,9 +145,9 @@ def _number(rng: Random, text: str) -> Change:
     )
 
 
-def _upper(rng: Random, text: str) -> Change:
+def _quote(rng: Random, text: str) -> Change:
     word = rng.choice(_words_of(text))
-    return f"Write {word} in capitals.", re.sub(_whole_word(word), word.upper(), text)
+    return f"Put {word} in quotes.", re.sub(_whole_word(word), f'"{word}"', text)
 
 
 def _comment(rng: Random, text: str) -> Change:
@@ -160,7 +160,7 @@ def _comment(rng: Random, text: str) -> Change:
 _SOURCES: tuple[
     tuple[Callable[[Random], str], tuple[Callable[[Random, str], Change], ...]], ...
 ] = (
-    (_letter, (_replace, _replace, _drop_sentence, _number, _upper)),
+    (_letter, (_replace, _replace, _drop_sentence, _number, _quote)),
     (_settings, (_set_value, _set_value, _remove_key, _add_key, _rename)),
     (_code, (_rename, _rename, _replace, _comment, _number)),
 )
@@ -174,7 +174,7 @@ def draw(rng: Random) -> Example:
         instruction, wanted = _typo(rng, text)
         return _example(Edit(_broken(rng, text), instruction), wanted)
     instruction, wanted = rng.choice(changes)(rng, text)
-    if rng.random() < 0.15:
+    if rng.random() < 0.1:
         second, wanted = rng.choice(changes)(rng, wanted)
         instruction = f"{instruction} {second}"
     return _example(Edit(text, instruction), wanted)
