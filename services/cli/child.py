@@ -12,7 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TETHERED = Path(__file__).with_name("tethered.py")
-_TAIL_LINES = 3
+_TAIL_LINES = 5
+_COMPLAINT = "braid-"
+"""How a line begins that a service of Braid writes for its operator."""
 
 
 class Child:
@@ -64,6 +66,7 @@ class Child:
         if not self.running:
             return
         self.send_signal(signal.SIGTERM)
+        self.send_signal(signal.SIGCONT)
         try:
             async with asyncio.timeout(grace_s):
                 await self.ended()
@@ -80,10 +83,12 @@ class Child:
         if self.running:
             self._started.send_signal(number)
 
-    def last_lines(self) -> str:
-        """The end of its log, for a report about its end."""
+    def last_words(self) -> str:
+        """Why it ended: what it complained of in plain words, else the end of its log."""
         with self.log.open("r", encoding="utf-8", errors="replace") as log:
-            return " | ".join(line.strip() for line in deque(log, _TAIL_LINES))
+            lines = [line.strip() for line in deque(log, _TAIL_LINES)]
+        plain = [line for line in lines if line.startswith(_COMPLAINT)]
+        return plain[-1] if plain else " | ".join(lines)
 
     @property
     def _started(self) -> Process:

@@ -65,7 +65,7 @@ class Mesh:
             return self._write_record()
         except BaseException as error:
             await self.stop()
-            raise cause_of(error) from error
+            raise cause_of(error) from None
 
     async def add_worker(self, group: str, version: str = "") -> NodeRecord:
         """Starts one more worker of ``group``; returns once it is READY.
@@ -144,9 +144,7 @@ class Mesh:
         name = worker.node_id
         await self._parts.start(name, _python(GROUPS[worker.group].module), variables)
         self._nodes[name] = NodeRecord.of(worker, model, version, self._parts.pid(name))
-        await self._parts.ready(
-            name, worker_ready(worker.admin, lambda state: self._report(name, state))
-        )
+        await self._parts.ready(name, worker_ready(name, worker.admin, self._report))
 
     @property
     def _threads(self) -> int:

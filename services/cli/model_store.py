@@ -25,7 +25,9 @@ def stored_versions(store: Path) -> tuple[StoredVersion, ...]:
     """The versions in ``store``, oldest first within a model. Raises StoreMissing."""
     folders = [card.parent for card in store.absolute().glob(f"*/*/{_CARD}")]
     if not folders:
-        raise StoreMissing(f"no model versions in {store} (looked for MODEL/VERSION/{_CARD})")
+        raise StoreMissing(
+            f"no model versions in {store} (looked for MODEL/VERSION/{_CARD}; see --store)"
+        )
     versions = [StoredVersion(folder.parent.name, folder.name, folder) for folder in folders]
     return tuple(sorted(versions, key=lambda stored: (stored.model, version_order(stored.version))))
 

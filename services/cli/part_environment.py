@@ -17,9 +17,11 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
     The user's settings (BRAID_LOG_LEVEL and the like) reach the parts. A proxy
     does not, all traffic of a mesh being on loopback, nor do settings of etcd,
-    which would overrule the mesh's own.
+    which would overrule the mesh's own. gRPC's notes about connections that
+    come and go stay out of the logs, unless asked for.
     """
-    return {name: value for name, value in environ.items() if not _KEPT_BACK.match(name)}
+    taken_over = {name: value for name, value in environ.items() if not _KEPT_BACK.match(name)}
+    return {"GRPC_VERBOSITY": "ERROR"} | taken_over
 
 
 def config_center(plan: MeshPlan) -> dict[str, str]:

@@ -51,7 +51,7 @@ class Parts:
             await asyncio.wait((waiting, ending), return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
                 child = self._children[name]
-                raise PartEnded(f"{name} ended ({child.last_lines()}; whole log: {child.log})")
+                raise PartEnded(f"{name} ended: {child.last_words()} (log: {child.log})")
             waiting.result()
             self._report(name, "ready")
         finally:

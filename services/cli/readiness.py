@@ -43,26 +43,28 @@ async def _is_serving(channel: grpc.aio.Channel) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-async def worker_ready(admin: str, report: Callable[[str], None]) -> None:
+async def worker_ready(node_id: str, admin: str, report: Callable[[str, str], None]) -> None:
     """Follows a worker's states, telling each to ``report``, until it is READY.
 
     Raises WorkerFailed.
     """
     async with open_channel(admin) as channel:
-        await _until(lambda: _follow(WorkerServiceStub(channel), report))
+        await _until(lambda: _follow(node_id, WorkerServiceStub(channel), report))
 
 
-async def _follow(stub: WorkerServiceStub, report: Callable[[str], None]) -> bool:
+async def _follow(
+    node_id: str, stub: WorkerServiceStub, report: Callable[[str, str], None]
+) -> bool:
     """True once READY; False where the stream ended before."""
     states = stub.WatchStatus(worker.WatchStatusRequest(), wait_for_ready=True)
     try:
-        async for message in states:
+        while (message := await states.read()) is not grpc.aio.EOF:
             status = message.status
-            report(state_name(status.state))
+            report(node_id, state_name(status.state))
             if status.state == worker.NODE_STATE_READY:
                 return True
             if status.state == worker.NODE_STATE_FAILED:
-                raise WorkerFailed(status.reason)
+                raise WorkerFailed(f"{node_id}: {status.reason}")
     except grpc.aio.AioRpcError:
         return False
     finally:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
 from services.cli.app import app
+from services.cli.state_dir import StateDir
 
 COMMANDS = ("up", "demo", "generate", "nodes", "explain", "traffic", "models")
 
@@ -76,6 +79,46 @@ def test_store_without_models_exits_1(tmp_path: Path) -> None:
     code, output = braid("up", "--state-dir", str(state), "--store", str(store))
     assert code == 1
     assert output.startswith("braid: no model versions in")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with the card of one version: enough to get as far as starting parts."""
+    version = tmp_path / "store" / "model" / "v1"
+    version.mkdir(parents=True)
+    (version / "braid.json").write_text("{}")
+    return tmp_path / "store"
+
+
+def test_mesh_on_a_port_in_use_exits_1(tmp_path: Path, store: Path) -> None:
+    """A port of the mesh that somebody has is named, and nothing is started."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
+        code, output = braid(
+            "up", "--state-dir", str(tmp_path), "--store", str(store), "--port-base", port
+        )
+    assert code == 1
+    assert output.startswith(f"braid: port {port} is in use")
+
+
+def test_second_mesh_in_a_folder_exits_1(tmp_path: Path, store: Path) -> None:
+    """A state directory that a mesh runs in is refused, and its record stays."""
+    with StateDir(tmp_path).held():
+        (tmp_path / "mesh.json").write_text("{}")
+        code, output = braid("up", "--state-dir", str(tmp_path), "--store", str(store))
+    assert code == 1
+    assert output.startswith("braid: another mesh runs in")
+    assert (tmp_path / "mesh.json").exists()
+
+
+def test_store_that_is_refused_exits_1(tmp_path: Path, store: Path) -> None:
+    """What the config center says of a bad version ends the start; no process stays."""
+    code, output = braid("up", "--state-dir", str(tmp_path), "--store", str(store))
+    assert code == 1
+    assert "INVALID_REQUEST: uri: braid.json" in output
+    assert psutil.Process().children() == []
 
 
 def test_command_line_needs_no_torch() -> None:

@@ -62,12 +62,20 @@ async def test_stop_of_an_ended_child(tmp_path: Path) -> None:
     await child.stop(grace_s=1)
 
 
-async def test_last_lines_tell_the_cause(tmp_path: Path) -> None:
+async def test_last_words_tell_the_cause(tmp_path: Path) -> None:
     """The end of the log is there for the report about a failed start."""
     program = (sys.executable, "-c", "print('up'); print('no disk'); raise SystemExit(3)")
     child = await started(program, tmp_path / "log")
     assert await child.ended() == 3
-    assert child.last_lines() == "up | no disk"
+    assert child.last_words() == "up | no disk"
+
+
+async def test_complaint_comes_before_the_rest_of_the_log(tmp_path: Path) -> None:
+    """What a service says to its operator is the cause, whatever it logs beside it."""
+    program = (sys.executable, "-c", "print('up'); print('braid-x: no disk'); print('{}')")
+    child = await started(program, tmp_path / "log")
+    await child.ended()
+    assert child.last_words() == "braid-x: no disk"
 
 
 async def test_child_ends_with_a_killed_parent(tmp_path: Path) -> None:

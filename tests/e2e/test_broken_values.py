@@ -13,7 +13,6 @@ from braid.inference.v1 import inference_pb2 as inference
 from braid.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from braid.routing.v1 import routing_pb2 as routing
 from braid.routing.v1.routing_pb2_grpc import RouterServiceStub
-from services.cli.demo_requests import DEMO_REQUESTS
 from tests.e2e.running_mesh import RunningMesh
 from tests.eventually import eventually
 
@@ -34,6 +33,13 @@ READ_BY_OTHERS = (
     "/braid/routers/ghost",
     "/braid/unheard/of",
 )
+REQUESTS = (
+    inference.GenerateRequest(
+        task=inference.TASK_TEXT_EDITING,
+        edit=inference.Edit(text="We meet in Oslo.", instruction="Replace Oslo with Rome."),
+    ),
+    inference.GenerateRequest(task=inference.TASK_CHAT, prompt="Hello!"),
+)
 BROKEN = '{"a": 1,}'
 
 
@@ -47,20 +53,21 @@ async def test_traffic_goes_on_while_every_key_is_broken(
     mesh: RunningMesh, router: grpc.aio.Channel, admin: grpc.aio.Channel, group_as_it_was: str
 ) -> None:
     """With broken JSON in every family of keys no call fails; the table lists what it refused."""
-    async with steady_traffic(router) as failures:
+    async with steady_traffic(router) as traffic:
         for key in (*READ_BY_ROUTERS, *READ_BY_OTHERS):
             await asyncio.to_thread(mesh.etcdctl, "put", key, BROKEN)
         await eventually(lambda: rejects(admin, set(READ_BY_ROUTERS)))
-        answered = len(failures.answered)
-        await eventually(lambda: len(failures.answered) >= answered + len(DEMO_REQUESTS))
+        answered = len(traffic.answered)
+        more = answered + 2 * len(REQUESTS)
+        await eventually(lambda: len(traffic.answered) >= more, timeout_s=60)
         for key in (*READ_BY_ROUTERS, *READ_BY_OTHERS):
             await asyncio.to_thread(mesh.etcdctl, "del", key)
         await asyncio.to_thread(mesh.etcdctl, "put", "/braid/groups/diffusion", group_as_it_was)
         await eventually(lambda: rejects(admin, set()))
-    assert failures.errors == []
+    assert traffic.errors == []
 
 
-class Traffic:
+class Outcomes:
     """What became of the calls."""
 
     def __init__(self) -> None:
@@ -69,30 +76,32 @@ class Traffic:
 
 
 @asynccontextmanager
-async def steady_traffic(router: grpc.aio.Channel) -> AsyncIterator[Traffic]:
-    """Sends the demo requests one after another while the block runs."""
-    traffic = Traffic()
+async def steady_traffic(router: grpc.aio.Channel) -> AsyncIterator[Outcomes]:
+    """Sends requests to both paradigms, one after another, while the block runs."""
+    outcomes = Outcomes()
     stub = InferenceServiceStub(router)
 
     async def send() -> None:
         while True:
-            for asked in DEMO_REQUESTS:
-                await _send_one(stub, asked.request, traffic)
+            for request in REQUESTS:
+                await _send_one(stub, request, outcomes)
 
     sending = asyncio.create_task(send())
-    yield traffic
-    sending.cancel()
-    await asyncio.gather(sending, return_exceptions=True)
+    try:
+        yield outcomes
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
 
 
 async def _send_one(
-    stub: InferenceServiceStub, request: inference.GenerateRequest, traffic: Traffic
+    stub: InferenceServiceStub, request: inference.GenerateRequest, outcomes: Outcomes
 ) -> None:
     try:
         response = await stub.Generate(request, timeout=60)
-        traffic.answered.append(response.served_by.node_id)
+        outcomes.answered.append(response.served_by.node_id)
     except grpc.aio.AioRpcError as error:
-        traffic.errors.append(f"{error.code().name}: {error.details()}")
+        outcomes.errors.append(f"{error.code().name}: {error.details()}")
 
 
 async def rejects(admin: grpc.aio.Channel, keys: set[str]) -> bool:

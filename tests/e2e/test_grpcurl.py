@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -37,8 +38,14 @@ def grpcurl(*arguments: str) -> str:
 
 def call(address: str, method: str, message: dict[str, Any] | None = None) -> dict[str, Any]:
     """The answer of one call, JSON in and out."""
-    answer: dict[str, Any] = json.loads(grpcurl("-d", json.dumps(message or {}), address, method))
+    output = grpcurl("-d", json.dumps(message or {}), address, method)
+    answer: dict[str, Any] = json.loads(output, object_pairs_hook=snake_case)
     return answer
+
+
+def snake_case(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Keys as in the proto files; releases of grpcurl differ in how they write them."""
+    return {re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", k): v for k, v in pairs}
 
 
 @pytest.fixture
@@ -74,7 +81,7 @@ def test_every_service_is_healthy(ports: dict[str, tuple[str, set[str]]]) -> Non
 def test_router_generates(mesh: RunningMesh) -> None:
     """A request typed as JSON gets an answer through the router."""
     answer = call(mesh.record.router, f"{INFERENCE}/Generate", CHAT)
-    assert answer["servedBy"]["paradigm"] == "PARADIGM_AUTOREGRESSIVE"
+    assert answer["served_by"]["paradigm"] == "PARADIGM_AUTOREGRESSIVE"
 
 
 def test_router_streams(mesh: RunningMesh) -> None:
@@ -87,13 +94,13 @@ def test_router_explains(mesh: RunningMesh) -> None:
     """The dry run of a request names rule and node."""
     answer = call(mesh.record.router_admin, f"{ROUTER}/Explain", {"request": CHAT})
     assert answer["rule"] == "default"
-    assert answer["nodeId"].startswith("ar-")
+    assert answer["node_id"].startswith("ar-")
 
 
 def test_routing_table_lists_the_nodes(mesh: RunningMesh) -> None:
     """The table holds every node of the mesh, routable."""
     table = call(mesh.record.router_admin, f"{ROUTER}/GetRoutingTable")
-    routable = {entry["node"]["nodeId"] for entry in table["nodes"] if entry.get("routable")}
+    routable = {entry["node"]["node_id"] for entry in table["nodes"] if entry.get("routable")}
     assert {"diffusion-1", "diffusion-2", "ar-1"} <= routable
 
 
@@ -101,16 +108,16 @@ def test_worker_describes_itself(mesh: RunningMesh) -> None:
     """Each worker answers directly, on its admin port and on its inference port."""
     for node in mesh.record.nodes[:3]:
         described = call(node.admin, f"{WORKER}/Describe")
-        assert described["node"]["nodeId"] == node.node_id
+        assert described["node"]["node_id"] == node.node_id
         assert described["status"]["state"] == "NODE_STATE_READY"
         answer = call(node.address, f"{INFERENCE}/Generate", CHAT)
-        assert answer["servedBy"]["nodeId"] == node.node_id
+        assert answer["served_by"]["node_id"] == node.node_id
 
 
 def test_config_center_lists_models(mesh: RunningMesh) -> None:
     """The recorded versions and the groups can be read."""
     answer = call(mesh.record.config_center, f"{CONFIG}/ListModels")
-    assert {"demo-ar", "demo-diffusion"} <= {one["model"] for one in answer["modelVersions"]}
+    assert {"demo-ar", "demo-diffusion"} <= {one["model"] for one in answer["model_versions"]}
     groups = call(mesh.record.config_center, f"{CONFIG}/ListGroups")
     assert {"ar", "diffusion"} <= {group["group"] for group in groups["groups"]}
     assert call(mesh.record.config_center, f"{CONFIG}/GetPolicy")["policy"]["rules"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import statistics
 import time
+from dataclasses import dataclass
 
-import grpc.aio
 import pytest
+import pytest_asyncio
 
 from braid.inference.v1 import inference_pb2 as inference
 from braid.inference.v1.inference_pb2_grpc import InferenceServiceStub
 from services.chassis.channel import open_channel
 from tests.e2e.running_mesh import RunningMesh
-from tests.eventually import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -20,43 +20,43 @@ REASONING = inference.GenerateRequest(
     task=inference.TASK_REASONING,
     prompt="Anna has 12 lamps. Then 9 more arrive. How many lamps are there now?",
 )
-TAKES_TRAFFIC_S = 2.0
+CALLS = 5
 COLD = 3.0
-"""A first call this much slower than later ones was not warmed up."""
+"""A first call this many times slower than later ones was not warmed up."""
 
 
-async def test_new_worker_takes_traffic_and_is_warm(
-    mesh: RunningMesh, router: grpc.aio.Channel
-) -> None:
-    """A new worker answers calls within 2 s of READY, its first as fast as its fifth."""
-    node = await mesh.mesh.add_worker("ar")
-    ready = time.monotonic()
-    stub = InferenceServiceStub(router)
+@dataclass
+class FirstCalls:
+    """Seconds from READY to the first answer, and what the first answers took on the worker."""
 
-    async def answered_by_the_new_node() -> bool:
-        response = await stub.Generate(REASONING, timeout=60)
-        return bool(response.served_by.node_id == node.node_id)
-
-    await eventually(answered_by_the_new_node, timeout_s=TAKES_TRAFFIC_S)
-    assert time.monotonic() - ready < TAKES_TRAFFIC_S
+    until_first_s: float
+    durations_s: list[float]
 
 
-async def test_first_call_is_as_fast_as_the_fifth(mesh: RunningMesh) -> None:
-    """Warm-up is real: a fresh worker's first call costs what later ones cost."""
-    node = await mesh.mesh.add_worker("diffusion")
-    request = inference.GenerateRequest(
-        task=inference.TASK_ACTION_CONTROL,
-        prompt="Move the gripper from (4, 20, 9) to (10, 12, 9).",
-    )
-    async with open_channel(node.address) as channel:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def first_calls(mesh: RunningMesh) -> FirstCalls:
+    """The first calls that the router gives to a new worker."""
+    async with open_channel(mesh.record.router) as channel:
         stub = InferenceServiceStub(channel)
-        seconds = [await _seconds_of_a_call(stub, request) for _ in range(5)]
-    assert seconds[0] < COLD * statistics.median(seconds[1:])
+        node = await mesh.mesh.add_worker("ar")
+        ready = time.monotonic()
+        durations_s: list[float] = []
+        until_first_s = float("inf")
+        while len(durations_s) < CALLS and time.monotonic() - ready < 60:
+            response = await stub.Generate(REASONING, timeout=60)
+            if response.served_by.node_id == node.node_id:
+                until_first_s = min(until_first_s, time.monotonic() - ready)
+                durations_s.append(response.timing.total.ToTimedelta().total_seconds())
+    return FirstCalls(until_first_s, durations_s)
 
 
-async def _seconds_of_a_call(
-    stub: InferenceServiceStub, request: inference.GenerateRequest
-) -> float:
-    """Time on the worker; the channel's own start does not count."""
-    response = await stub.Generate(request, timeout=60)
-    return float(response.timing.total.ToTimedelta().total_seconds())
+async def test_new_worker_takes_traffic_within_2_s(first_calls: FirstCalls) -> None:
+    """The router sends calls to a worker within 2 s of its being READY."""
+    assert first_calls.until_first_s < 2.0
+
+
+async def test_first_call_is_as_fast_as_the_fifth(first_calls: FirstCalls) -> None:
+    """Warm-up is real: a new worker's first call costs what its later ones cost."""
+    first, *later = first_calls.durations_s
+    assert len(later) == CALLS - 1
+    assert first < COLD * statistics.median(later)

@@ -84,9 +84,11 @@ async def test_sigterm_drains_and_leaves_nothing(tmp_path: Path) -> None:
         running = parts(second)
         assert len(running) == 4
         os.kill(record.pids.router, signal.SIGKILL)
+        await eventually(lambda: len(parts(second)) == 3)
         second.send_signal(signal.SIGTERM)
         output, _ = await asyncio.wait_for(second.communicate(), timeout=60)
         assert second.returncode == 0, output
+        assert b"router           ended unasked, signal 9" in output
         assert all_ended(running)
         assert MeshRecord.read(tmp_path) is None
 

@@ -61,7 +61,7 @@ async def test_killed_worker_costs_only_its_own_calls(
     request = inference.GenerateRequest(
         task=inference.TASK_TEXT_EDITING,
         edit=EDIT,
-        sampling=inference.Sampling(max_new_tokens=256, temperature=2.0),
+        sampling=inference.Sampling(max_new_tokens=64, temperature=2.0),
     )
     os.kill(victim.pid, signal.SIGSTOP)
     streams = [asyncio.create_task(run_stream(stub, request)) for _ in range(STREAMS)]
