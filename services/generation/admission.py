@@ -41,11 +41,14 @@ class WaitingLine:
         with self._lock:
             return sum(ticket.job.max_new_tokens for ticket in self._waiting)
 
-    def put(self, ticket: Ticket) -> None:
-        """Adds a job; raises QueueFull, telling when half the line will have gone."""
+    def put(self, ticket: Ticket, free: int = 0) -> None:
+        """Adds a job; raises QueueFull, telling when half the line will have gone.
+
+        ``free`` jobs in it are about to get a slot: they do not count as waiting.
+        """
         with self._lock:
             waiting = len(self._waiting)
-            if waiting >= self.length:
+            if waiting >= self.length + free:
                 wait = self._pace.seconds_each * max(1.0, waiting / 2)
                 raise QueueFull(f"{waiting} requests are waiting", retry_after_s=wait)
             due = ticket.job.arrived + HANDICAP_S[ticket.job.priority]

@@ -88,7 +88,7 @@ class Engine:
             raise Draining("this node takes no new work")
         self._check(job)
         ticket = Ticket(job, self._give_up)
-        self._line.put(ticket)
+        self._line.put(ticket, self._loop.room)
         self._open.add(ticket)
         self._idle.clear()
         self._wake.set()

@@ -59,6 +59,12 @@ class StepLoop:
         self._on_release = on_release
         self._free_slots = list(reversed(range(model.slots)))
 
+    @property
+    def room(self) -> int:
+        """Sequences that could be admitted now."""
+        most = min(self.limits.max_concurrency or self._model.slots, self._model.slots)
+        return max(0, most - len(self.runs))
+
     def step(self) -> bool:
         """Moves everybody on by one forward; False if there was nothing to compute."""
         now = time.monotonic()
@@ -96,8 +102,7 @@ class StepLoop:
 
     def _admit(self, now: float) -> None:
         """Gives free slots to those whose turn it is."""
-        most = min(self.limits.max_concurrency or self._model.slots, self._model.slots)
-        while self._free_slots and len(self.runs) < most:
+        while self._free_slots and self.room:
             ticket = self._line.take(now)
             if ticket is None:
                 return

@@ -16,19 +16,23 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
 from torch import Tensor
 
+from braid.config.v1.config_pb2 import Group
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.channel import MAX_MESSAGE_BYTES
-from services.chassis.errors import Draining, EngineStalled
+from services.chassis.errors import Draining
 from services.chassis.status import DETAILS_KEY, reason_of
 from services.generation.checkpoint import load_model, read_checkpoint
+from services.generation.lifecycle import State
 from services.generation.sequence import Rows
 from services.generation.slot_model import SlotModel
 from services.generation.types import Delta
+from services.generation.watchdog import Watchdog
 from tests.checkpoints import SPECIALS
 from tests.eventually import eventually
 from tests.fakes.engine import ScriptedEngine, say
 from tests.generation.requests import LIMITS
 from tests.generation.serving import Serving, serving
+from tests.generation.test_lifecycle import living
 
 ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
 HERON = "A lazy heron waited"
@@ -365,17 +369,25 @@ async def test_draining_node_refuses_new_and_ends_old(folder: Path) -> None:
         assert isinstance(await running, str)
 
 
-async def test_frozen_engine_ends_waiting_calls(folder: Path) -> None:
-    """Calls that wait for an engine that hangs end UNAVAILABLE while the port answers."""
-    model = SlowModel(folder, 0)
+async def test_frozen_engine_is_noticed_and_forgiven(folder: Path) -> None:
+    """An engine that hangs turns readiness off and ends its calls; when it moves, all is well."""
+    model, life = SlowModel(folder, 0), living(State.READY)
     async with serving(folder, model=model) as worker:
+        watchdog = Watchdog(worker.engine, worker.calls, life, worker.reception, patience_s=0.2)
         model.going.clear()
         call = asyncio.ensure_future(worker.text(prompt="abc", sampling=_long()))
-        await eventually(lambda: worker.engine.snapshot().busy)
-        worker.calls.fail_all(EngineStalled("no steps"))
-        assert (await refusal(call))[0] is grpc.StatusCode.UNAVAILABLE
+
+        def is_open() -> bool:
+            watchdog.look()
+            return life.accepting
+
+        await eventually(lambda: not is_open())
+        unavailable = grpc.StatusCode.UNAVAILABLE
+        assert (await refusal(call))[0] is unavailable
+        assert (await refusal(worker.text(prompt="abc")))[0] is unavailable
         model.going.set()
-        await eventually(lambda: not worker.engine.snapshot().busy)
+        await eventually(is_open)
+        assert isinstance(await worker.text(prompt="abc"), str)
 
 
 async def test_log_line_has_figures_and_no_content(scripted: Serving) -> None:
@@ -425,3 +437,9 @@ async def test_slow_reader_loses_nothing(scripted: Serving) -> None:
         if len(texts) % 50 == 0:
             await asyncio.sleep(0.02)
     assert "".join(texts) == "".join(word.text for word in words)
+
+
+async def test_without_a_queue_free_slots_still_serve(folder: Path) -> None:
+    """queue_length 0 refuses only what cannot run at once."""
+    async with serving(folder, ANSWERS, limits=LIMITS.under(Group(queue_length=0))) as worker:
+        assert await is_well(worker)

@@ -164,9 +164,9 @@ async def test_grpcurl_describes_by_reflection(steady: WorkerProcess) -> None:
     assert "braid.worker.v1.WorkerService" in services.split()
     method = "braid.worker.v1.WorkerService/Describe"
     described = json.loads(await grpcurl(steady.admin_address, method))
-    assert described["node"]["nodeId"] == "steady"
+    assert described["node"]["node_id"] == "steady"
     assert described["status"]["state"] == "NODE_STATE_READY"
-    assert described["limits"]["maxBatchSize"] == 4
+    assert described["limits"]["max_batch_size"] == 4
     assert described["family"] == "masked_block_diffusion"
 
 
