@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -67,7 +67,7 @@ def with_edit(text: str, instruction: str, *spans: tuple[int, int]) -> pb.Genera
 
 
 NAN, INFINITE = float("nan"), float("inf")
-UNKNOWN: Any = 99
+UNKNOWN = cast("Any", 99)
 """An enum value of a later version of the contract."""
 
 BAD = [
