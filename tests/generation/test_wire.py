@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -66,9 +66,12 @@ def with_edit(text: str, instruction: str, *spans: tuple[int, int]) -> pb.Genera
     return pb.GenerateRequest(edit=pb.Edit(text=text, instruction=instruction, spans=parts))
 
 
+def of_later_contract(**enums: Any) -> pb.GenerateRequest:
+    """A request with enum values that this version does not know."""
+    return pb.GenerateRequest(prompt="p", **enums)
+
+
 NAN, INFINITE = float("nan"), float("inf")
-UNKNOWN = cast("Any", 99)
-"""An enum value of a later version of the contract."""
 
 BAD = [
     (pb.GenerateRequest(), "input"),
@@ -115,8 +118,8 @@ BAD = [
     (with_constraint(choice=pb.Choice(options=["a", "a"])), "constraint.choice.options"),
     (with_constraint(template=""), "constraint.template"),
     (pb.GenerateRequest(prompt="p", thinking=pb.Thinking(max_tokens=0)), "thinking.max_tokens"),
-    (pb.GenerateRequest(prompt="p", task=UNKNOWN), "task"),
-    (pb.GenerateRequest(prompt="p", priority=UNKNOWN), "priority"),
+    (of_later_contract(task=99), "task"),
+    (of_later_contract(priority=99), "priority"),
     (pb.GenerateRequest(prompt="p", request_id="a\nb"), "request_id"),
     (pb.GenerateRequest(prompt="p", request_id="x" * 129), "request_id"),
     (pb.GenerateRequest(prompt="p", request_id="é"), "request_id"),
