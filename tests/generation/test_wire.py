@@ -223,11 +223,14 @@ def messages(draw: st.DrawFn) -> pb.GenerateRequest:
         seed=st.none() | st.integers(0, 2**63 - 1),
         stop=st.lists(text.filter(bool), max_size=16),
     )
+    enums: dict[str, Any] = {
+        "task": draw(st.sampled_from(pb.Task.values())),
+        "priority": draw(st.sampled_from(pb.Priority.values())),
+    }
     return pb.GenerateRequest(
         **draw(st.one_of(inputs)),
         sampling=draw(sampling),
-        task=draw(st.sampled_from(pb.Task.values())),
-        priority=draw(st.sampled_from(pb.Priority.values())),
+        **enums,
         thinking=pb.Thinking(
             enabled=draw(st.none() | st.booleans()),
             max_tokens=draw(st.none() | tokens),
