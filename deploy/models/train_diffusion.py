@@ -33,7 +33,7 @@ class DiffusionRun:
     """What one run needs to be repeated; `minutes` of 0 means that only steps count."""
 
     seed: int = 2
-    steps: int = 1300
+    steps: int = 400
     minutes: float = 0.0
     rows: int = 4
     clean: int = 256

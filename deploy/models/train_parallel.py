@@ -17,7 +17,7 @@ from deploy.models.rollout import Rollouts
 from deploy.models.tokenizer import EOS, MASK
 from deploy.models.train_diffusion import DiffusionRun, predictions, row_stream, training_loop
 
-RATES = Rates(matrices=0.005, rest=0.0008)
+RATES = Rates(matrices=0.006, rest=0.001)
 
 
 @dataclass(frozen=True)

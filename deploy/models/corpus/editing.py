@@ -66,7 +66,7 @@ def _rename(rng: Random, text: str) -> Change:
     names = sorted(
         {
             n
-            for n in re.findall(r"[a-z_]{3,}", text)
+            for n in re.findall(r"\b[a-z_]{3,}\b", text)
             if n not in {"def", "for", "class", "return", "with", "raise"}
         }
     )
@@ -201,7 +201,10 @@ def draw_span(rng: Random) -> Example:
 
 def draw_copying(rng: Random) -> Example:
     """Made-up words and numbers to copy, with one of them replaced: more copying a token."""
-    words = [w.made_up(rng) if rng.random() < 0.7 else str(rng.randint(2, 9999)) for _ in range(rng.randint(6, 24))]
+    words = [
+        w.made_up(rng) if rng.random() < 0.7 else str(rng.randint(2, 9999))
+        for _ in range(rng.randint(6, 24))
+    ]
     old, new = rng.choice(words), w.made_up(rng)
     wanted = [new if word == old else word for word in words]
     edit = Edit(" ".join(words), f"Replace {old} with {new}.")
