@@ -101,11 +101,6 @@ class EventStream(AsyncIterator[Event]):
     ) -> None:
         await self.aclose()
 
-    def __del__(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self._on_close()
-
     def _close(self) -> None:
         self.closed = True
         self._items.clear()

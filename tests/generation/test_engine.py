@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import math
 import time
 from dataclasses import replace
@@ -169,6 +170,21 @@ async def test_a_full_queue_refuses_at_once() -> None:
         model.gate.set()
         await asyncio.wait_for(engine.idle(), 10)
         assert text(await collect(engine, job()))
+
+
+async def test_refused_jobs_can_be_collected_at_any_moment() -> None:
+    """Collecting what refusals left behind, even inside the queue's lock, holds nothing up."""
+    model = WatchedModel(slots=1)
+    threshold = gc.get_threshold()
+    async with running(model, limits=EngineLimits(queue_length=0)) as engine:
+        gc.set_threshold(1)
+        try:
+            for _ in range(200):
+                with pytest.raises(QueueFull):
+                    engine.submit(job())
+        finally:
+            gc.set_threshold(*threshold)
+        assert not engine.snapshot().busy
 
 
 @pytest.mark.parametrize("when", ["queued", "running"])
