@@ -1,5 +1,6 @@
 """Several one-thread processes that train one model: on a CPU faster than threads."""
 
+import multiprocessing
 import os
 import time
 from collections.abc import Callable
@@ -7,7 +8,6 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.multiprocessing.spawn import spawn
 
 
 class Ranks:
@@ -93,5 +93,15 @@ def run_parallel(
     """Runs `work(ranks, *arguments)` in `world` processes of one thread each."""
     if world == 1:
         _enter(0, 1, port, work, arguments)
-    else:
-        spawn(_enter, args=(world, port, work, arguments), nprocs=world)
+        return
+    context = multiprocessing.get_context("spawn")
+    ranks = [
+        context.Process(target=_enter, args=(rank, world, port, work, arguments))
+        for rank in range(world)
+    ]
+    for process in ranks:
+        process.start()
+    for process in ranks:
+        process.join()
+    if any(process.exitcode for process in ranks):
+        raise RuntimeError("a training process failed")
