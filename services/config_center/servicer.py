@@ -11,6 +11,7 @@ from google.protobuf.struct_pb2 import Struct
 from braid.config.v1 import config_pb2, config_pb2_grpc
 from services.chassis import keys
 from services.chassis.errors import InvalidRequest, NotFound
+from services.chassis.group_record import check_group
 from services.config_center import validation
 from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
 from services.config_center.store import ABSENT, Store
@@ -120,7 +121,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     ) -> config_pb2.PutGroupResponse:
         """Replaces a group's parameters; a version it names must be recorded."""
         group = request.group
-        validation.check_group(group)
+        check_group(group)
         if group.version:
             await self._check_recorded(group.model, {group.version: 1})
         expected = request.expected_revision if request.HasField("expected_revision") else None

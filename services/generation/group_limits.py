@@ -8,12 +8,12 @@ import structlog
 
 from braid.config.v1.config_pb2 import Group
 from services.chassis.documents import parse
+from services.chassis.group_record import check_group
 from services.chassis.keys import GROUPS, group_key
 from services.chassis.last_good import LastGood
 from services.chassis.mirror import Mirror
 from services.chassis.mirror_state import Changes, MirrorState
 from services.chassis.registry import Registry
-from services.config_center.validation import check_group
 from services.generation.limits import Limits
 
 log = structlog.get_logger()

@@ -7,11 +7,9 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from services.chassis.ids import FORM, is_id, process_id
+from services.chassis.ids import FORM, is_id, is_version, process_id
 from services.chassis.settings import EtcdSettings, ProcessSettings
 from services.generation.limits import Limits
-
-MOVING_VERSIONS = frozenset({"latest"})
 
 
 class WorkerSettings(ProcessSettings, EtcdSettings):
@@ -97,7 +95,7 @@ class WorkerSettings(ProcessSettings, EtcdSettings):
     @field_validator("version")
     @classmethod
     def _stays(cls, value: str) -> str:
-        if value in MOVING_VERSIONS:
+        if not is_version(value):
             raise ValueError(f"{value!r} would not stay the same version")
         return value
 

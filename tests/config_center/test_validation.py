@@ -7,8 +7,8 @@ import pytest
 from braid.config.v1 import config_pb2
 from braid.routing.v1 import routing_pb2
 from services.chassis.errors import InvalidRequest
+from services.chassis.group_record import check_group
 from services.config_center.validation import (
-    check_group,
     check_ids,
     check_policy,
     check_shares,

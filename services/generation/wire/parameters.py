@@ -7,8 +7,8 @@ from typing import Any
 from google.protobuf.message import Message
 
 from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.violations import Violations
 from services.generation.types import Constraint, Denoising, Sampling, Thinking
-from services.generation.violations import Violations
 
 STRATEGIES = ("threshold", "distance_threshold")
 MAX_STOPS, MAX_STOP_BYTES = 16, 256

@@ -6,8 +6,8 @@ import re
 import uuid
 
 from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.violations import Violations
 from services.generation.types import Priority, Request
-from services.generation.violations import Violations
 from services.generation.wire.parameters import (
     read_constraint,
     read_denoising,

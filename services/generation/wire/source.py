@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.violations import Violations
 from services.generation.types import Chat, Edit, Infill, Input, Prompt, Turn
-from services.generation.violations import Violations
 
 MAX_TURNS = 1024
 MAX_SPANS = 64
