@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections import Counter
 from dataclasses import dataclass
 
 import grpc.aio
@@ -47,9 +46,19 @@ def node_of(metadata: grpc.aio.Metadata | None) -> str:
     return str(dict(metadata or ()).get("x-braid-node", ""))
 
 
-async def in_flight(admin: grpc.aio.Channel) -> Counter[str]:
+async def entry_of(admin: grpc.aio.Channel, node_id: str) -> routing.TableNode:
+    """The node as the router sees it; empty where it does not."""
     table = await RouterServiceStub(admin).GetRoutingTable(routing.GetRoutingTableRequest())
-    return Counter({entry.node.node_id: entry.in_flight for entry in table.nodes})
+    found = [entry for entry in table.nodes if entry.node.node_id == node_id]
+    return found[0] if found else routing.TableNode()
+
+
+async def is_routable(admin: grpc.aio.Channel, node_id: str) -> bool:
+    return (await entry_of(admin, node_id)).routable
+
+
+async def carries_a_call(admin: grpc.aio.Channel, node_id: str) -> bool:
+    return (await entry_of(admin, node_id)).in_flight > 0
 
 
 async def test_killed_worker_costs_only_its_own_calls(
@@ -57,16 +66,16 @@ async def test_killed_worker_costs_only_its_own_calls(
 ) -> None:
     """kill -9 of a worker ends its streams UNAVAILABLE; all others finish, new calls succeed."""
     victim = await mesh.mesh.add_worker("diffusion")
+    await eventually(lambda: is_routable(admin, victim.node_id))
     stub = InferenceServiceStub(router)
     request = inference.GenerateRequest(
         task=inference.TASK_TEXT_EDITING,
         edit=EDIT,
         sampling=inference.Sampling(max_new_tokens=64, temperature=2.0),
     )
-    os.kill(victim.pid, signal.SIGSTOP)
+    os.kill(victim.pid, signal.SIGSTOP)  # so that its streams are still open when it dies
     streams = [asyncio.create_task(run_stream(stub, request)) for _ in range(STREAMS)]
-    await eventually(lambda: any(stream.done() for stream in streams), timeout_s=30)
-    assert (await in_flight(admin))[victim.node_id] > 0
+    await eventually(lambda: carries_a_call(admin, victim.node_id))
     os.kill(victim.pid, signal.SIGKILL)
     ended = await asyncio.gather(*streams)
 
