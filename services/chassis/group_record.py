@@ -1,0 +1,33 @@
+"""The record of a node group: which values it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braid.config.v1 import config_pb2
+from services.chassis.ids import FORM, is_id
+from services.chassis.violations import Violations
+
+_RANGES: Mapping[str, tuple[int, int]] = {
+    "max_steps": (1, 1024),
+    "max_batch_size": (1, 1024),
+    "max_concurrency": (1, 100_000),
+    "queue_length": (0, 100_000),
+    "max_new_tokens": (1, 2**31 - 1),
+    "max_context": (1, 2**31 - 1),
+}
+
+
+def check_group(group: config_pb2.Group) -> None:
+    """Raises InvalidRequest naming every field out of its range."""
+    faults = Violations()
+    faults.require(is_id(group.group), "group.group", FORM)
+    for field, value in (("model", group.model), ("version", group.version)):
+        faults.require(not value or is_id(value), f"group.{field}", FORM)
+    for field, (low, high) in _RANGES.items():
+        if group.HasField(field):
+            faults.integer(f"group.{field}", getattr(group, field), low, high)
+    if group.HasField("confidence_threshold"):
+        threshold = group.confidence_threshold
+        faults.number("group.confidence_threshold", threshold, 0, 1, over=True)
+    faults.raise_if_any()
