@@ -177,14 +177,18 @@ async def test_refused_jobs_can_be_collected_at_any_moment() -> None:
     model = WatchedModel(slots=1)
     threshold = gc.get_threshold()
     async with running(model, limits=EngineLimits(queue_length=0)) as engine:
-        gc.set_threshold(1)
+        model.gate.clear()
+        held = engine.submit(LONG)
+        gc.set_threshold(1, 1_000_000, 1_000_000)
         try:
             for _ in range(200):
                 with pytest.raises(QueueFull):
                     engine.submit(job())
         finally:
             gc.set_threshold(*threshold)
-        assert not engine.snapshot().busy
+        await held.aclose()
+        model.gate.set()
+        await asyncio.wait_for(engine.idle(), 10)
 
 
 @pytest.mark.parametrize("when", ["queued", "running"])
