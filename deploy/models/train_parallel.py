@@ -25,7 +25,7 @@ class ParallelRun(DiffusionRun):
     """`entropy_weight` sharpens right predictions, from `entropy_from` of the run on."""
 
     seed: int = 3
-    steps: int = 2300
+    steps: int = 850
     rates: Rates = RATES
     falling: float = 0.8
     floor: float = 0.0
