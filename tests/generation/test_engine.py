@@ -177,8 +177,9 @@ async def test_refused_jobs_can_be_collected_at_any_moment() -> None:
     model = WatchedModel(slots=1)
     threshold = gc.get_threshold()
     async with running(model, limits=EngineLimits(queue_length=0)) as engine:
-        model.gate.clear()
         held = engine.submit(LONG)
+        await anext(held)
+        model.gate.clear()
         gc.set_threshold(1, 1_000_000, 1_000_000)
         try:
             for _ in range(200):

@@ -323,9 +323,11 @@ async def test_calls_are_counted_by_decision(router: Front) -> None:
         await failure(
             router.client.Generate(pb.GenerateRequest(task=TASK, prompt="x", model=f"n{index}"))
         )
+    await eventually(
+        lambda: router.metrics.get_sample_value("braid_router_requests_in_flight") == 0
+    )
     assert requests(router, code="OK", model="m", version="v1", reason="rule") == 1
     assert requests(router, code="NOT_FOUND", model="unknown") == 20
-    assert router.metrics.get_sample_value("braid_router_requests_in_flight") == 0
 
 
 def requests(router: Front, **labels: str) -> float:
