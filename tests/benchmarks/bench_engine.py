@@ -1,6 +1,8 @@
 """Diffusion against AR in one interleaved run, and what the step loop itself costs.
 
-    python -m tests.benchmarks.bench_engine AR_CHECKPOINT DIFFUSION_CHECKPOINT [--items 40]
+    python -m tests.benchmarks.bench_engine [AR_CHECKPOINT DIFFUSION_CHECKPOINT] [--items 40]
+
+Without checkpoints it takes the demo pair.
 
 Both engines answer the same golden prompts in turns, so that a busy machine
 slows both. Prints medians over the turns.
@@ -34,7 +36,9 @@ from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
 from services.generation.types import Delta, Edit, Finished, Job, Prompt, Request, Usage
 
-GOLDEN = Path("deploy/models/golden")
+MODELS = Path(__file__).parents[2] / "deploy" / "models"
+GOLDEN = MODELS / "golden"
+STORE = MODELS / "store"
 SETS = ("json", "edit", "chain")
 LIMITS = Limits(
     max_steps=16,
@@ -171,8 +175,8 @@ def _answer(name: str, text: str) -> str:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("ar", type=Path)
-    parser.add_argument("diffusion", type=Path)
+    parser.add_argument("ar", nargs="?", default=STORE / "demo-ar" / "v1", type=Path)
+    parser.add_argument("diffusion", nargs="?", default=STORE / "demo-diffusion" / "v1", type=Path)
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--threads", type=int, default=1)
