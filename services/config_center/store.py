@@ -10,7 +10,12 @@ from typing import Generic, TypeVar
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from services.chassis.errors import AlreadyExists, RevisionConflict, StoredValueInvalid
+from services.chassis.errors import (
+    AlreadyExists,
+    LimitExceeded,
+    RevisionConflict,
+    StoredValueInvalid,
+)
 from services.chassis.registry import Registry
 from services.chassis.transaction import Put, Unchanged
 
@@ -18,6 +23,9 @@ M = TypeVar("M")
 
 ABSENT = 0
 """Revision of a key that is not stored."""
+
+MAX_VALUE_BYTES = 1024 * 1024
+"""Largest value; etcd refuses requests over 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +95,18 @@ class Store:
         """Writes ``value`` and returns its revision.
 
         Raises RevisionConflict where the key is not at ``expected_revision``
-        (ABSENT: must not exist; None: whatever there is is replaced).
+        (ABSENT: must not exist; None: whatever there is is replaced), and
+        LimitExceeded where the value is too large.
         """
         conditions = () if expected_revision is None else (Unchanged(key, expected_revision),)
-        result = await self._registry.transact(conditions, (Put(key, document.render(value)),))
+        result = await self._registry.transact(conditions, (_put(key, document, value),))
         if not result.succeeded:
             raise await self._conflict(key)
         return result.revision
 
     async def create(self, key: str, document: Document[M], value: M) -> int:
-        """Writes ``value`` where nothing is stored; raises AlreadyExists."""
-        put = Put(key, document.render(value))
+        """Writes ``value`` where nothing is stored; raises AlreadyExists or LimitExceeded."""
+        put = _put(key, document, value)
         result = await self._registry.transact((Unchanged(key, ABSENT),), (put,))
         if not result.succeeded:
             raise AlreadyExists(f"{key} is recorded already and cannot be changed")
@@ -110,3 +119,12 @@ class Store:
             f"{key} is at revision {present}; read it again",
             metadata={"key": key, "revision": str(present)},
         )
+
+
+def _put(key: str, document: Document[M], value: M) -> Put:
+    rendered = document.render(value)
+    if len(rendered) > MAX_VALUE_BYTES:
+        raise LimitExceeded(
+            f"{key}: {len(rendered)} bytes, {MAX_VALUE_BYTES} are the limit of one value"
+        )
+    return Put(key, rendered)

@@ -195,3 +195,15 @@ async def test_bad_hand_edit_is_reported(config_center: Any, registry: Registry)
     await config_center.PutGroup(config_pb2.PutGroupRequest(group=group))
     got = await config_center.GetGroup(config_pb2.GetGroupRequest(group="diffusion"))
     assert got.group == group
+
+
+async def test_value_beyond_etcd_is_refused_whole(config_center: Any, registry: Registry) -> None:
+    """A policy of 2 MB is refused by the limit's name, and the stored one stays."""
+    first = await config_center.PutPolicy(config_pb2.PutPolicyRequest(policy=builtin_policy()))
+    policy = builtin_policy()
+    policy.rules[0].match.labels["padding"] = "x" * 2_000_000
+    async with refused(grpc.StatusCode.INVALID_ARGUMENT, "LIMIT_EXCEEDED"):
+        await config_center.PutPolicy(config_pb2.PutPolicyRequest(policy=policy))
+    entry = await registry.get(keys.POLICY)
+    assert entry is not None
+    assert entry.mod_revision == first.revision
