@@ -21,6 +21,8 @@ from pydantic import (
     field_validator,
 )
 
+from services.chassis.ids import FORM, is_id, process_id
+
 PREFIX = "BRAID_"
 
 
@@ -121,6 +123,38 @@ class EtcdSettings(Settings):
     def _goes_with_cert(cls, value: Path | None, info: ValidationInfo) -> Path | None:
         if (value is None) != (info.data.get("etcd_cert") is None):
             raise ValueError(f"needs {cls.variable('etcd_cert')}, and that needs it")
+        return value
+
+
+class NodeSettings(Settings):
+    """What a process that others find through the registry is told about itself."""
+
+    node_id: str = Field("", description="id of this process; empty: from host name and process")
+    host: str = Field("127.0.0.1", description="address that all ports listen on")
+    advertise_host: str = Field("", description="host that others reach it by; empty: the host")
+
+    @property
+    def own_id(self) -> str:
+        """The id set, or one of this host and process."""
+        return self.node_id or process_id()
+
+    @property
+    def reachable_host(self) -> str:
+        """The host in the registry record."""
+        return self.advertise_host or self.host
+
+    @field_validator("node_id")
+    @classmethod
+    def _is_id_or_empty(cls, value: str) -> str:
+        if value and not is_id(value):
+            raise ValueError(FORM)
+        return value
+
+    @field_validator("advertise_host")
+    @classmethod
+    def _can_be_reached(cls, value: str) -> str:
+        if value in ("0.0.0.0", "::"):
+            raise ValueError("nobody can connect to that address")
         return value
 
 

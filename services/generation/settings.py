@@ -7,23 +7,20 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from services.chassis.ids import FORM, is_id, is_version, process_id
-from services.chassis.settings import EtcdSettings, ProcessSettings
+from services.chassis.ids import FORM, is_id, is_version
+from services.chassis.settings import EtcdSettings, NodeSettings, ProcessSettings
 from services.generation.limits import Limits
 
 
-class WorkerSettings(ProcessSettings, EtcdSettings):
+class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
     """Everything an operator can say to a worker at its start."""
 
-    node_id: str = Field("", description="id of this node; empty: from host name and process")
     group: str = Field(description="group of this node")
     model: str = Field(description="name of the model to serve")
     version: str = Field(description="its version, as recorded in etcd")
-    host: str = Field("127.0.0.1", description="address that all ports listen on")
     port: int = Field(0, ge=0, le=65535, description="inference port; 0: a free one")
     admin_port: int = Field(0, ge=0, le=65535, description="management port; 0: a free one")
     ops_port: int = Field(0, ge=0, le=65535, description="HTTP port of probes; 0: a free one")
-    advertise_host: str = Field("", description="host that others reach it by; empty: the host")
     cache_dir: Path = Field(
         Path("~/.cache/braid/models"), description="where fetched weights are kept"
     )
@@ -54,16 +51,6 @@ class WorkerSettings(ProcessSettings, EtcdSettings):
     grace_s: float = Field(30, ge=0, description="longest wait for running calls at a stop, s")
 
     @property
-    def own_id(self) -> str:
-        """The node's id: the one set, or one of this host and process."""
-        return self.node_id or process_id()
-
-    @property
-    def reachable_host(self) -> str:
-        """The host in the registry record."""
-        return self.advertise_host or self.host
-
-    @property
     def label_map(self) -> dict[str, str]:
         """The labels as pairs."""
         pairs = (part.partition("=") for part in self.labels.split(",") if part.strip())
@@ -87,23 +74,11 @@ class WorkerSettings(ProcessSettings, EtcdSettings):
             raise ValueError(FORM)
         return value
 
-    @field_validator("node_id")
-    @classmethod
-    def _is_id_or_empty(cls, value: str) -> str:
-        return cls._is_id(value) if value else value
-
     @field_validator("version")
     @classmethod
     def _stays(cls, value: str) -> str:
         if not is_version(value):
             raise ValueError(f"{value!r} would not stay the same version")
-        return value
-
-    @field_validator("advertise_host")
-    @classmethod
-    def _can_be_reached(cls, value: str) -> str:
-        if value in ("0.0.0.0", "::"):
-            raise ValueError("nobody can connect to that address")
         return value
 
     @field_validator("labels")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import Field
 
-from services.chassis.settings import SettingError, Settings
+from services.chassis.settings import NodeSettings, SettingError, Settings
 
 
 class _Settings(Settings):
@@ -76,3 +76,25 @@ def test_help_lists_each_variable_with_its_default() -> None:
     assert "where it listens" in lines[0]
     assert "7000" in lines[0]
     assert "required" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("BRAID_NODE_ID", "a/b"),
+        ("BRAID_NODE_ID", "W 1"),
+        ("BRAID_ADVERTISE_HOST", "0.0.0.0"),
+        ("BRAID_ADVERTISE_HOST", "::"),
+    ],
+)
+def test_node_that_nobody_could_find(variable: str, value: str) -> None:
+    """An id that is no key, or an address that nobody can connect to, is refused at the start."""
+    with pytest.raises(SettingError, match=variable):
+        NodeSettings.from_env({variable: value})
+
+
+def test_node_has_an_id_without_being_given_one() -> None:
+    """Without settings a node is named for its host and process and reached where it listens."""
+    settings = NodeSettings.from_env({})
+    assert settings.own_id
+    assert settings.reachable_host == settings.host
