@@ -16,6 +16,9 @@ MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 KEEPALIVE_S = 10
 KEEPALIVE_TIMEOUT_S = 10
 RECONNECT_MAX_S = 1.0
+
+LEAST_TIME_S = 0.001
+"""A call with no more time left than this is over: deadlines travel rounded up to it."""
 CONNECT_S = 5
 """Longest time one attempt to connect may take; grpc calls it the minimum backoff."""
 

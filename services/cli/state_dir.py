@@ -13,6 +13,9 @@ import psutil
 from services.cli.mesh_failure import StateDirBusy
 from services.cli.mesh_record import FILE_NAME, BadMeshRecord, MeshRecord
 
+_CLOCK_SLACK_S = 1.5
+"""How far the kernel's start times may be off: they count from a boot time in whole seconds."""
+
 _ENDING_S = 10.0
 """Time that parts of a mesh whose `braid up` was killed have to end by themselves."""
 
@@ -80,7 +83,8 @@ def _part(pid: int, recorded_at: float) -> psutil.Process | None:
         process = psutil.Process(pid)
         command = " ".join(process.cmdline())
         ours = "services." in command or "etcd" in command
-        return process if ours and process.create_time() <= recorded_at else None
+        started_before = process.create_time() <= recorded_at + _CLOCK_SLACK_S
+        return process if ours and started_before else None
     except psutil.Error:
         return None
 

@@ -12,7 +12,7 @@ import grpc.aio
 
 from braid.inference.v1 import inference_pb2 as pb
 from braid.inference.v1 import inference_pb2_grpc
-from services.chassis.channel import MAX_MESSAGE_BYTES
+from services.chassis.channel import LEAST_TIME_S, MAX_MESSAGE_BYTES
 from services.chassis.errors import AnswerTooLarge, DeadlineExceeded, UnknownModel
 from services.generation import wire
 from services.generation.answering import gathered
@@ -84,7 +84,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
     ) -> AsyncGenerator[Event, None]:
         if request.model and request.model != model.served_by.model:
             raise UnknownModel(f"this node serves {model.served_by.model}")
-        if request.deadline is not None and request.deadline <= time.monotonic():
+        if request.deadline is not None and request.deadline - time.monotonic() <= LEAST_TIME_S:
             raise DeadlineExceeded("the deadline passed before the call was read")
         plan = await _planned(model, request, input_bytes)
         async with aclosing(model.answering.events(plan, model.limits)) as events:

@@ -13,6 +13,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from braid.inference.v1 import inference_pb2
+from services.chassis.channel import LEAST_TIME_S
 from services.chassis.errors import (
     DeadlineExceeded,
     InvalidRequest,
@@ -38,9 +39,6 @@ CARRIED_KEYS = frozenset({"traceparent", "tracestate"})
 """Metadata of the caller that the worker gets as well."""
 
 OWN_KEYS = frozenset({REQUEST_ID_KEY, NODE_KEY})
-
-LEAST_TIME_S = 0.001
-"""With no more than this left to its deadline a call is not worth sending on."""
 
 
 class InferenceProxy:
