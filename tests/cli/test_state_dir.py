@@ -34,11 +34,12 @@ def record(etcd_pid: int) -> MeshRecord:
 @pytest.fixture
 def part() -> Iterator[psutil.Process]:
     """A process that looks like a part of a mesh."""
-    sleep = "import time; time.sleep(60)  # services.router.main"
-    process = subprocess.Popen([sys.executable, "-c", sleep])
-    yield psutil.Process(process.pid)
-    process.kill()
-    process.wait()
+    sleep = "import time; print('up', flush=True); time.sleep(60)  # services.router.main"
+    with subprocess.Popen([sys.executable, "-c", sleep], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # a process that has only just begun has no command line yet
+        yield psutil.Process(process.pid)
+        process.kill()
 
 
 def test_second_mesh_is_refused(tmp_path: Path) -> None:
