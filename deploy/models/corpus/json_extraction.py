@@ -56,6 +56,32 @@ def _one(rng: Random, *choices: str) -> str:
     return rng.choice(choices)
 
 
+def _home(rng: Random, first: str, street: str, number: int, city: str) -> Field:
+    """Where somebody lives: now and then a whole address, else the city."""
+    if rng.random() < 0.4:
+        return Field(
+            "address",
+            {"street": street, "number": number, "city": city},
+            object_schema({"street": STRING, "number": INTEGER, "city": STRING}),
+            _one(
+                rng,
+                f"{first} lives at {number} {street} in {city}.",
+                f"The address is {number} {street}, {city}.",
+            ),
+        )
+    return Field(
+        "city",
+        city,
+        STRING,
+        _one(
+            rng,
+            f"{first} lives in {city}.",
+            f"Home is {city}.",
+            f"{first} moved to {city} last year.",
+        ),
+    )
+
+
 def _person(rng: Random) -> Record:
     name, city, job = w.full_name(rng), w.pick(rng, w.CITIES), w.pick(rng, w.JOBS)
     age, since = rng.randint(18, 79), rng.randint(1990, 2030)
@@ -64,32 +90,7 @@ def _person(rng: Random) -> Record:
     mailbox = f"{name.split()[0].lower()}{rng.randint(1, 99)}"
     email = f"{mailbox}@{w.pick(rng, w.TOPICS)}.{_one(rng, 'com', 'org', 'net')}"
     first = name.split()[0]
-    address = {"street": street, "number": number, "city": city}
-    nested = rng.random() < 0.4
-    place = (
-        Field(
-            "address",
-            address,
-            object_schema({"street": STRING, "number": INTEGER, "city": STRING}),
-            _one(
-                rng,
-                f"{first} lives at {number} {street} in {city}.",
-                f"The address is {number} {street}, {city}.",
-            ),
-        )
-        if nested
-        else Field(
-            "city",
-            city,
-            STRING,
-            _one(
-                rng,
-                f"{first} lives in {city}.",
-                f"Home is {city}.",
-                f"{first} moved to {city} last year.",
-            ),
-        )
-    )
+    place = _home(rng, first, street, number, city)
     fields = [
         Field(
             "name",
