@@ -89,7 +89,7 @@ class DecodingDefaults(_Part):
 class ModelCard(_Part):
     """Everything that a worker must know of a model beside its weights and tokenizer."""
 
-    family: Literal["autoregressive", "masked_block_diffusion"]
+    family: Literal["autoregressive", "masked_block_diffusion", "masked_diffusion"]
     parameters_total: Count
     parameters_active: Count
     max_context: Count

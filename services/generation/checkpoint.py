@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils import logging as transformers_logging
 
+from services.generation.architectures import check_plain, published_as
 from services.generation.card import CheckpointError, ModelCard, read_card
 from services.generation.codec import TextCodec
+from services.generation.published import renamed
 from services.generation.vocabulary import Vocabulary, token_bytes
 
 CONFIG = "config.json"
@@ -30,6 +34,8 @@ class Checkpoint:
     card: ModelCard
     codec: TextCodec
     config: PretrainedConfig
+    tensors: Mapping[str, str] = field(default_factory=dict)
+    """How stored names become those of the config's model; see Published."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -48,13 +54,13 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     """Reads card, tokenizer and config. Raises CheckpointError naming file and field."""
     card = read_card(folder)
     codec = TextCodec.from_folder(folder, card.control_tokens)
-    config = _read_config(folder)
+    config, tensors = _read_config(folder / CONFIG, card, codec)
     largest = max(codec.tokenizer.get_vocab().values(), default=-1)
     if largest >= config.vocab_size:
         raise CheckpointError(
             f"{folder / CONFIG}: vocab_size {config.vocab_size} does not hold token {largest}"
         )
-    return Checkpoint(folder, card, codec, config)
+    return Checkpoint(folder, card, codec, config, tensors)
 
 
 def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedModel:
@@ -66,34 +72,49 @@ def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedMod
     stored = _stored_shapes(checkpoint.folder)
     _compare(checkpoint, stored)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    model: Any = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         checkpoint.folder,
         config=checkpoint.config,
         dtype=dtype,
         use_safetensors=True,
         local_files_only=True,
         trust_remote_code=False,
+        key_mapping=dict(checkpoint.tensors) or None,
+        output_loading_info=True,
     )
-    loaded: PreTrainedModel = model.to(torch.device(device)).eval()
-    return loaded
+    model, report = loaded
+    astray = sorted(report["missing_keys"] | report["unexpected_keys"])
+    if astray:
+        raise CheckpointError(f"{checkpoint.folder}: {', '.join(astray[:_SHOWN])}: not loaded")
+    placed: PreTrainedModel = model.to(torch.device(device)).eval()
+    return placed
 
 
-def _read_config(folder: Path) -> PretrainedConfig:
-    path = folder / CONFIG
+def _read_config(
+    path: Path, card: ModelCard, codec: TextCodec
+) -> tuple[PretrainedConfig, Mapping[str, str]]:
+    """The config of a transformers model, and how stored tensors are renamed to it."""
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(described, dict) or "model_type" not in described:
-            raise CheckpointError(f"{path}: model_type is missing")
-        config: PretrainedConfig = AutoConfig.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        )
+            raise CheckpointError("model_type is missing")
+        published = published_as(described["model_type"])
+        if published is None:
+            config: PretrainedConfig = AutoConfig.from_pretrained(
+                path.parent, local_files_only=True, trust_remote_code=False
+            )
+        else:
+            mask_id = codec.special(card.mask_token) if card.mask_token else None
+            published.check(described, card, mask_id)
+            config = published.config(described)
+        check_plain(config)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
-    except CheckpointError:
-        raise
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from None
     except Exception as error:  # transformers raises whatever its model classes raise
         raise CheckpointError(f"{path}: {type(error).__name__}: {error}") from None
-    return config
+    return config, published.tensors if published else {}
 
 
 def _stored_shapes(folder: Path) -> Shapes:
@@ -117,7 +138,13 @@ def _compare(checkpoint: Checkpoint, stored: Shapes) -> None:
         model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
             checkpoint.config, trust_remote_code=False
         )
-    wanted: Shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    if not model._supports_attention_backend:
+        raise CheckpointError(
+            f"{checkpoint.folder}: {type(model).__name__} has no attention interface"
+        )
+    weights = revert_weight_conversion(model, model.state_dict())
+    wanted: Shapes = {name: tuple(value.shape) for name, value in weights.items()}
+    stored = {renamed(name, checkpoint.tensors): shape for name, shape in stored.items()}
     tied = frozenset(getattr(model, "all_tied_weights_keys", None) or ())
     faults = shape_faults(wanted, stored, tied)
     if faults:
