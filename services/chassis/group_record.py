@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from braid.config.v1 import config_pb2
 from services.chassis.ids import FORM, is_id
+from services.chassis.strategies import check_strategy
 from services.chassis.violations import Violations
 
 _RANGES: Mapping[str, tuple[int, int]] = {
@@ -27,7 +28,5 @@ def check_group(group: config_pb2.Group) -> None:
     for field, (low, high) in _RANGES.items():
         if group.HasField(field):
             faults.integer(f"group.{field}", getattr(group, field), low, high)
-    if group.HasField("confidence_threshold"):
-        threshold = group.confidence_threshold
-        faults.number("group.confidence_threshold", threshold, 0, 1, over=True)
+    check_strategy(group, "group", faults)
     faults.raise_if_any()

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import repeat
 
 from services.diffusion_worker.canvas import Canvas
-from services.diffusion_worker.strategy import Guess, commit, edit
+from services.diffusion_worker.commit import commit, edit
+from services.diffusion_worker.strategy import STRATEGIES, Guess
 from services.generation.sampling import Draw, Predictions, uniform
 from services.generation.sequence import Figures, Piece, Progress, Rows
 from services.generation.thinking import Reasoning
@@ -43,6 +45,7 @@ class BlockSequence:
         self.figures = Figures()
         self._job = job
         self._plan = plan
+        self._strategy = STRATEGIES[plan.strategy]
         self._model = model
         self._canvas = Canvas(job.prompt_ids, job.max_new_tokens, plan.block_length, model.mask_id)
         self._cached = 0
@@ -85,6 +88,7 @@ class BlockSequence:
             reach=[stop for stop in range(start + size, end + size, size) for _ in range(size)],
             wanted=[position - shift - start for position in self._asked],
             draws=self._draws(),
+            spread=self._strategy.spread,
         )
 
     def accept(self, predictions: Predictions) -> Progress:
@@ -94,14 +98,14 @@ class BlockSequence:
             self._cached = self._computed
             return Progress()
         self.figures.generating_forwards += 1
-        likeliest = self._guesses(predictions.best, predictions.best_confidence)
+        likeliest = self._likeliest(predictions)
         edited = self._edit_closed(likeliest)
         if self._canvas.closed or self._end is not None:
             return self._finish()
         if edited:
             return Progress()
         self._cached = self._canvas.open
-        self._denoise(likeliest, self._guesses(predictions.drawn, predictions.drawn_confidence))
+        self._denoise(likeliest, self._drawn(predictions))
         return self._progress()
 
     def cut(self) -> Progress:
@@ -117,17 +121,37 @@ class BlockSequence:
 
     def _draws(self) -> list[Draw]:
         """This step's luck at each position asked about; none at temperature 0."""
-        job, block = self._job, self._canvas.block_of(self._canvas.first)
+        job = self._job
         if job.temperature == 0:
             return []
-        step = self._steps[block]
-        return [
-            Draw(job.temperature, job.top_p, job.top_k, uniform(job.seed, block, step, position))
-            for position in self._asked
-        ]
+        return [Draw(job.temperature, job.top_p, job.top_k, luck) for luck in self._luck(job.seed)]
 
-    def _guesses(self, tokens: list[int], confidences: list[float]) -> dict[int, Guess]:
-        return dict(zip(self._asked, map(Guess, tokens, confidences), strict=True))
+    def _luck(self, seed: int) -> list[float]:
+        """Random numbers of this step for the positions asked about."""
+        block = self._canvas.block_of(self._canvas.first)
+        step = self._steps[block]
+        return [uniform(seed, block, step, position) for position in self._asked]
+
+    def _likeliest(self, predictions: Predictions) -> dict[int, Guess]:
+        guesses = map(Guess, predictions.best, predictions.best_confidence)
+        return dict(zip(self._asked, guesses, strict=True))
+
+    def _drawn(self, predictions: Predictions) -> dict[int, Guess]:
+        """Guesses with all that the strategy looks at.
+
+        Their luck is that of the seed's complement, which is no request's own
+        seed: it has nothing to do with the luck of the draws.
+        """
+        lucky = self._strategy.luck
+        guesses = map(
+            Guess,
+            predictions.drawn,
+            predictions.drawn_confidence,
+            predictions.entropy,
+            predictions.rival,
+            self._luck(~self._job.seed) if lucky else repeat(0.0),
+        )
+        return dict(zip(self._asked, guesses, strict=True))
 
     def _edit_closed(self, likeliest: dict[int, Guess]) -> bool:
         """Edits what is decided before the open block; True if it has to be computed again."""

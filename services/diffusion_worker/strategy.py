@@ -1,15 +1,15 @@
-"""Which tokens a denoising step settles: pure functions of the model's confidence.
+"""Decoding strategies: which guesses of a denoising step are good enough to stand.
 
-A strategy says which masked positions clear its bar; ``commit`` adds what holds
-for all of them: progress in every step, an end within max_steps, no end token
-before everything to its left is decided.
+Pure functions. A strategy says which masked positions clear its bar, and which
+come first where too few do; ``commit`` sees to what holds for all of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 
 from services.generation.types import DenoisingPlan
 
@@ -20,101 +20,137 @@ class Guess:
 
     token: int
     confidence: float
+    entropy: float = math.nan
+    """Of the model's distribution at the position, in nats."""
+    rival: float = math.nan
+    """Probability of the likeliest other token."""
+    luck: float = 0.0
+    """The request's random number for the position in this step."""
+
+    @property
+    def lead(self) -> float:
+        """How far the token is ahead of the likeliest other one."""
+        return self.confidence - self.rival
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Indices among the masked positions that are decided now, ascending."""
+Bar = Callable[[Sequence[Guess], DenoisingPlan], set[int]]
+"""From the guesses at the masked positions, left to right, those that clear the bar."""
 
-    chosen: tuple[int, ...]
-    forced: int = 0
-    """How many missed the bar and are there only because steps ran out."""
+Order = Callable[[int, Guess], float]
+"""Rank of the guess with that index, the highest first; NaN: comes last."""
 
 
-Strategy = Callable[[Sequence[float], DenoisingPlan], set[int]]
-"""From the confidences of the masked positions, left to right, those that clear the bar."""
+def surest(_index: int, guess: Guess) -> float:
+    """By probability."""
+    return guess.confidence
 
 
-def threshold(confidences: Sequence[float], plan: DenoisingPlan) -> set[int]:
+def leftmost(index: int, _guess: Guess) -> float:
+    """By position."""
+    return -index
+
+
+def clearest(_index: int, guess: Guess) -> float:
+    """By entropy, the lowest first."""
+    return -guess.entropy
+
+
+def furthest_ahead(_index: int, guess: Guess) -> float:
+    """By the lead over the likeliest other token."""
+    return guess.lead
+
+
+def luckiest(_index: int, guess: Guess) -> float:
+    """By chance."""
+    return guess.luck
+
+
+def threshold(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
     """Every position that the model is sure enough of (Fast-dLLM's parallel decoding)."""
-    return {i for i, p in enumerate(confidences) if p >= plan.confidence_threshold}
+    return {i for i, guess in enumerate(guesses) if guess.confidence >= plan.confidence_threshold}
 
 
-def distance_threshold(confidences: Sequence[float], plan: DenoisingPlan) -> set[int]:
+def distance_threshold(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
     """The same with a bar that rises with each masked position to the left.
 
     The bar is 1 - (1 - t) f^d: a guess that hangs on d open ones has to be surer.
     """
     doubt = 1 - plan.confidence_threshold
-    return {i for i, p in enumerate(confidences) if p >= 1 - doubt * plan.distance_decay**i}
-
-
-STRATEGIES: Mapping[str, Strategy] = {
-    "threshold": threshold,
-    "distance_threshold": distance_threshold,
-}
-
-
-def commit(
-    guesses: Sequence[Guess],
-    plan: DenoisingPlan,
-    steps_left: int,
-    eos_id: int,
-    *,
-    first_is_settled: bool = False,
-) -> Commit:
-    """Decides which guesses stand, for the masked positions of a block from left to right.
-
-    At least one always does, and enough do for ``steps_left`` steps (this one
-    included) to finish the block. An end token stands only if everything to its
-    left does; then nothing to its right is chosen. ``first_is_settled`` says that
-    no later step can better the first guess, so that waiting gains nothing.
-    """
-    sure = STRATEGIES[plan.strategy]([guess.confidence for guess in guesses], plan)
-    if first_is_settled:
-        sure.add(0)
-    quota = math.ceil(len(guesses) / max(1, steps_left))
-    end = _first(guesses, eos_id)
-    chosen = {i for i in sure if guesses[i].token != eos_id}
-    if end in sure and _led_up_to(end, chosen):
-        chosen.add(end)
-    while len(chosen) < quota and end not in chosen:
-        open_ones = (i for i in range(len(guesses)) if i not in chosen)
-        allowed = [i for i in open_ones if guesses[i].token != eos_id or _led_up_to(i, chosen)]
-        chosen.add(max(allowed, key=lambda i: (_known(guesses[i].confidence), -i)))
-    if end in chosen:
-        chosen = set(range(end + 1))
-    unsure = len(chosen.difference(sure))
-    return Commit(tuple(sorted(chosen)), forced=min(unsure, len(chosen) - 1))
-
-
-def edit(
-    committed: Mapping[int, int], guesses: Mapping[int, Guess], plan: DenoisingPlan
-) -> dict[int, int]:
-    """Replacements for committed tokens, by position, that the model now sees otherwise.
-
-    A token gives way to another one with a probability above the plan's
-    edit_threshold (LLaDA 2.1's token editing). Positions without a guess stay.
-    """
     return {
-        position: guesses[position].token
-        for position, token in committed.items()
-        if position in guesses
-        and guesses[position].token != token
-        and guesses[position].confidence > plan.edit_threshold
+        i
+        for i, guess in enumerate(guesses)
+        if guess.confidence >= 1 - doubt * plan.distance_decay**i
     }
 
 
-def _first(guesses: Sequence[Guess], eos_id: int) -> int:
-    """Index of the first guess that ends the answer; one past the last if none does."""
-    return next((i for i, guess in enumerate(guesses) if guess.token == eos_id), len(guesses))
+def frontier_run(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
+    """From the left up to the first position that the model is not sure enough of."""
+    sure = threshold(guesses, plan)
+    return set(takewhile(sure.__contains__, range(len(guesses))))
 
 
-def _led_up_to(index: int, chosen: Collection[int]) -> bool:
-    """Whether everything to the left of ``index`` is decided."""
-    return all(i in chosen for i in range(index))
+def factor(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
+    """The n surest, with the largest n for which (n + 1) (1 - p_n) < factor.
+
+    Factor-based parallel decoding of Fast-dLLM (Wu et al. 2025, arXiv:2505.22618):
+    the more are committed together, the surer each has to be.
+    """
+    ranked = _ranked(guesses, surest)
+    return {
+        i
+        for n, i in enumerate(ranked, start=1)
+        if (n + 1) * (1 - guesses[i].confidence) < plan.factor
+    }
 
 
-def _known(confidence: float) -> float:
-    """A confidence to rank by; what is not a number comes last."""
-    return -1.0 if math.isnan(confidence) else confidence
+def entropy_bound(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
+    """The clearest, as many as have at most the bound in entropy without the last of them.
+
+    EB-Sampler (Ben-Hamu et al. 2025, arXiv:2505.24857), ordered by entropy: the
+    sum less its largest term bounds what the positions can tell of each other.
+    """
+    ranked = _ranked(guesses, clearest)
+    before = accumulate((guesses[i].entropy for i in ranked), initial=0.0)
+    return {i for i, nats in zip(ranked, before, strict=False) if nats <= plan.entropy_bound}
+
+
+def margin(guesses: Sequence[Guess], plan: DenoisingPlan) -> set[int]:
+    """Every position whose token is ahead of any other one by more than the threshold.
+
+    The measure is that of Kim et al. 2025 (arXiv:2502.06768), who order by it.
+    """
+    return {i for i, guess in enumerate(guesses) if guess.lead > plan.confidence_threshold}
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How the guesses of a step are chosen among."""
+
+    bar: Bar | None
+    """What clears it is committed; None commits no more than the steps left call for."""
+    order: Order = surest
+    """Who comes first where too few clear the bar."""
+    spread: bool = False
+    """Whether it looks at entropies and rivals."""
+    luck: bool = False
+    """Whether it looks at luck."""
+
+
+STRATEGIES: Mapping[str, Strategy] = {
+    "threshold": Strategy(threshold),
+    "distance_threshold": Strategy(distance_threshold),
+    "frontier_run": Strategy(frontier_run, leftmost),
+    "factor": Strategy(factor),
+    "entropy_bound": Strategy(entropy_bound, clearest, spread=True),
+    "margin": Strategy(margin, furthest_ahead, spread=True),
+    "static_quota": Strategy(None),
+    "random": Strategy(None, luckiest, luck=True),
+}
+"""By their names in the contract. static_quota is LLaDA's low-confidence remasking, random its
+random one (Nie et al. 2025, arXiv:2502.09992)."""
+
+
+def _ranked(guesses: Sequence[Guess], order: Order) -> list[int]:
+    """Indices in that order, leftmost first among equals, without those that have no rank."""
+    ranks = [order(i, guess) for i, guess in enumerate(guesses)]
+    return sorted((i for i, rank in enumerate(ranks) if rank == rank), key=lambda i: -ranks[i])

@@ -6,11 +6,23 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
+from services.chassis.strategies import MAX_ENTROPY_BOUND, MAX_FACTOR, PARAMETER_OF
+from services.generation.slots import GRAIN
 from services.generation.types import Paradigm
 
 FILE = "braid.json"
+
+GREEDY = "greedy"
+"""What an autoregressive model has for a strategy."""
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -77,13 +89,24 @@ class DecodingDefaults(_Part):
     """Decoding parameters where neither call nor group names one.
 
     All but ``strategy`` are for diffusion; an autoregressive model is "greedy".
+    Each strategy has its parameter here, whichever is the default.
     """
 
-    strategy: Literal["threshold", "distance_threshold", "greedy"] = "distance_threshold"
+    strategy: str = "distance_threshold"
     confidence_threshold: Share = 0.9
+    factor: Annotated[float, Field(gt=0, le=MAX_FACTOR)] = 1.0
+    entropy_bound: Annotated[float, Field(ge=0, le=MAX_ENTROPY_BOUND)] = 0.1
     distance_decay: Share = 0.9
     edit_threshold: Share = 1.0
     max_steps: Count = 16
+
+    @field_validator("strategy")
+    @classmethod
+    def _is_known(cls, strategy: str) -> str:
+        known = (*PARAMETER_OF, GREEDY)
+        if strategy not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return strategy
 
 
 class ModelCard(_Part):
@@ -97,6 +120,9 @@ class ModelCard(_Part):
     pad_token: Text | None = None
     mask_token: Text | None = None
     block_length: Count = 1
+    """The one of ``block_lengths`` that is taken where a call names none."""
+    block_lengths: tuple[Count, ...] = ()
+    """All that the model was trained for; empty: that one alone."""
     block_origin: Literal["document"] = "document"
     logit_shift: bool = True
     prompt: Templates
@@ -110,8 +136,12 @@ class ModelCard(_Part):
     def _agrees_with_itself(self) -> Self:
         if self.paradigm is Paradigm.DIFFUSION and self.mask_token is None:
             raise ValueError("mask_token is required by a diffusion family")
-        if self.paradigm is Paradigm.DIFFUSION and self.defaults.strategy == "greedy":
+        if self.paradigm is Paradigm.DIFFUSION and self.defaults.strategy == GREEDY:
             raise ValueError("defaults.strategy greedy is none of a diffusion family")
+        if self.block_length not in self.trained_block_lengths:
+            raise ValueError("block_lengths does not hold block_length")
+        if any(GRAIN % length for length in self.trained_block_lengths):
+            raise ValueError(f"block_length and block_lengths must divide {GRAIN}")
         if self.parameters_active > self.parameters_total:
             raise ValueError("parameters_active is more than parameters_total")
         needs = {
@@ -129,6 +159,11 @@ class ModelCard(_Part):
         """How the model generates."""
         autoregressive = self.family == "autoregressive"
         return Paradigm.AUTOREGRESSIVE if autoregressive else Paradigm.DIFFUSION
+
+    @property
+    def trained_block_lengths(self) -> tuple[int, ...]:
+        """Block lengths that a call may ask for."""
+        return self.block_lengths or (self.block_length,)
 
     @property
     def control_tokens(self) -> tuple[str, ...]:

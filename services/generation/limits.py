@@ -14,6 +14,10 @@ _HOT = (
     "queue_length",
     "max_new_tokens",
     "max_context",
+    "strategy",
+    "confidence_threshold",
+    "factor",
+    "entropy_bound",
 )
 
 
@@ -27,8 +31,11 @@ class Limits:
     queue_length: int
     max_new_tokens: int
     max_context: int
+    strategy: str | None = None
+    """How a block is denoised where a call does not say; None leaves it to the model."""
     confidence_threshold: float | None = None
-    """Where a call names none; None leaves it to the model."""
+    factor: float | None = None
+    entropy_bound: float | None = None
 
     def under(self, group: Group) -> Limits:
         """These limits with the group's in their place.
@@ -40,8 +47,6 @@ class Limits:
         for name in ("max_batch_size", "max_context"):
             if name in given:
                 given[name] = min(given[name], getattr(self, name))
-        if group.HasField("confidence_threshold"):
-            given["confidence_threshold"] = group.confidence_threshold
         return replace(self, **given)
 
     def for_engine(self) -> EngineLimits:

@@ -9,16 +9,14 @@ from typing import TypeVar
 from services.chassis.errors import LimitExceeded, UnsupportedParameter
 from services.generation.card import ModelCard
 from services.generation.constraint import SchemaCheck, compile_constraint
+from services.generation.denoising import plan_denoising
 from services.generation.limits import Limits
 from services.generation.prompt import PromptEncoder
 from services.generation.types import (
-    Denoising,
-    DenoisingPlan,
     Edit,
     Infill,
     Input,
     Job,
-    Paradigm,
     Request,
     Thinking,
 )
@@ -104,41 +102,14 @@ class Planner:
             answer_by=request.answer_by,
             thinking=encoded.thinking,
             max_thinking_tokens=_thinking_tokens(request, limits),
-            denoising=self._denoising(request.denoising or Denoising(), limits),
+            denoising=plan_denoising(request.denoising, self._card, limits),
         )
         return job, encoded.truncated
 
-    def _denoising(self, asked: Denoising, limits: Limits) -> DenoisingPlan | None:
-        if self._card.paradigm is not Paradigm.DIFFUSION:
-            return None
-        defaults = self._card.defaults
-        if asked.max_steps is not None and asked.max_steps > limits.max_steps:
-            raise _over("diffusion.max_steps", asked.max_steps, limits.max_steps)
-        if asked.block_length not in (None, self._card.block_length):
-            raise UnsupportedParameter.field(
-                "diffusion.block_length", f"this model has blocks of {self._card.block_length}"
-            )
-        threshold = _or(limits.confidence_threshold, defaults.confidence_threshold)
-        return DenoisingPlan(
-            max_steps=asked.max_steps or min(defaults.max_steps, limits.max_steps),
-            block_length=self._card.block_length,
-            confidence_threshold=_or(asked.confidence_threshold, threshold),
-            strategy=asked.strategy or defaults.strategy,
-            distance_decay=defaults.distance_decay,
-            edit_threshold=defaults.edit_threshold,
-        )
-
     def _refuse_unsupported(self, request: Request) -> None:
-        card, source = self._card, request.input
-        if card.paradigm is not Paradigm.DIFFUSION and request.denoising is not None:
-            for name in ("max_steps", "block_length", "confidence_threshold", "strategy"):
-                if getattr(request.denoising, name) is not None:
-                    raise UnsupportedParameter.field(
-                        f"diffusion.{name}", "this model is autoregressive and does not denoise"
-                    )
         if request.thinking.enabled:
-            able = card.thinking is not None and not isinstance(source, Infill | Edit)
-            if not able:
+            fits = not isinstance(request.input, Infill | Edit)
+            if self._card.thinking is None or not fits:
                 raise UnsupportedParameter.field(
                     "thinking.enabled", "this model does not reason before such an answer"
                 )

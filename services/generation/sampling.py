@@ -6,6 +6,7 @@ Every row is computed on its own, and its randomness is a pure function of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -38,6 +39,10 @@ class Predictions:
     best_confidence: list[float]
     drawn: list[int]
     drawn_confidence: list[float]
+    entropy: list[float]
+    """Of the model's distribution, in nats; NaN unless the row's spread was asked for."""
+    rival: list[float]
+    """Probability of the likeliest token but for the one drawn; NaN likewise."""
     logits: Tensor = field(repr=False)
     """Shape [rows, vocabulary], float32, banned tokens at -inf."""
 
@@ -49,6 +54,8 @@ class Predictions:
             self.best_confidence[rows],
             self.drawn[rows],
             self.drawn_confidence[rows],
+            self.entropy[rows],
+            self.rival[rows],
             self.logits[rows],
         )
 
@@ -66,11 +73,15 @@ def uniform(seed: int, block: int, step: int, position: int) -> float:
 
 @torch.inference_mode()
 def predict(
-    logits: Tensor, draws: Sequence[Draw | None], banned: Sequence[int] = ()
+    logits: Tensor,
+    draws: Sequence[Draw | None],
+    banned: Sequence[int] = (),
+    spread: Sequence[bool] = (),
 ) -> Predictions:
     """Chooses a token for each row of ``logits`` [rows, vocabulary], float32.
 
-    Rows whose draw is None take the likeliest token. ``logits`` is changed in
+    Rows whose draw is None take the likeliest token; ``spread`` says of which
+    rows entropy and rival are wanted, empty of none. ``logits`` is changed in
     place: banned tokens get -inf.
     """
     for token in banned:
@@ -87,7 +98,8 @@ def predict(
             chosen, tokens.tolist(), probabilities[chosen, tokens].tolist(), strict=True
         ):
             drawn[row], drawn_confidence[row] = token, p
-    return Predictions(best, confidence, drawn, drawn_confidence, logits)
+    entropy, rival = _spread(probabilities, drawn, spread)
+    return Predictions(best, confidence, drawn, drawn_confidence, entropy, rival, logits)
 
 
 def _draw(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
@@ -107,6 +119,27 @@ def _draw(logits: Tensor, draws: Sequence[Draw]) -> Tensor:
     last = keep.sum(dim=-1, keepdim=True) - 1
     tokens: Tensor = ranked.indices.gather(-1, torch.minimum(drawn, last)).squeeze(-1)
     return tokens
+
+
+def _spread(
+    probabilities: Tensor, drawn: Sequence[int], wanted: Sequence[bool]
+) -> tuple[list[float], list[float]]:
+    """Entropy and rival of the rows they are wanted of, NaN for the others.
+
+    Summed from left to right: other sums depend on the number of rows.
+    """
+    entropy, rival = [math.nan] * len(drawn), [math.nan] * len(drawn)
+    rows = [row for row, wish in enumerate(wanted) if wish]
+    if not rows:
+        return entropy, rival
+    shares = probabilities[rows]
+    entropies = torch.special.entr(shares).cumsum(dim=-1)[:, -1]
+    top = shares.topk(2, dim=-1)
+    taken = torch.tensor([drawn[row] for row in rows], device=shares.device)
+    rivals = torch.where(top.indices[:, 0] == taken, top.values[:, 1], top.values[:, 0])
+    for row, nats, p in zip(rows, entropies.tolist(), rivals.tolist(), strict=True):
+        entropy[row], rival[row] = nats, p
+    return entropy, rival
 
 
 def _mix(word: int) -> int:

@@ -23,7 +23,8 @@ class Rows:
     below ``reach[i]`` of its own slot, and its keys and values land at its
     position, in place of what an earlier forward left there. ``wanted`` are the
     rows whose predictions come back, ascending; ``draws`` says how each of them
-    is drawn, and is empty where the likeliest token is taken.
+    is drawn, and is empty where the likeliest token is taken. ``spread`` asks for
+    their entropies and rivals as well, which are not computed otherwise.
     """
 
     tokens: list[int]
@@ -31,10 +32,15 @@ class Rows:
     reach: list[int]
     wanted: list[int]
     draws: list[Draw] = field(default_factory=list)
+    spread: bool = False
 
     def all_draws(self) -> Many[Draw | None]:
         """One entry per wanted row, None for the likeliest token."""
         return self.draws or [None] * len(self.wanted)
+
+    def all_spreads(self) -> Many[bool]:
+        """One entry per wanted row: whether its spread is asked for."""
+        return [self.spread] * len(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,8 @@ class StepLoop:
     def _forward(self, batch: Batch) -> Predictions:
         logits = self._model.forward([(run.slot, rows) for run, rows in batch])
         draws = [draw for _, rows in batch for draw in rows.all_draws()]
-        return predict(logits, draws, self._banned)
+        spreads = [spread for _, rows in batch for spread in rows.all_spreads()]
+        return predict(logits, draws, self._banned, spreads)
 
     def _rotate(self, batch: Batch) -> None:
         """Those who were computed go behind those who were not."""

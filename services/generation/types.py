@@ -95,6 +95,8 @@ class Denoising:
     block_length: int | None = None
     confidence_threshold: float | None = None
     strategy: str | None = None
+    factor: float | None = None
+    entropy_bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,11 @@ class DenoisingPlan:
 
     max_steps: int
     block_length: int
-    confidence_threshold: float
     strategy: str
+    confidence_threshold: float
+    factor: float
+    entropy_bound: float
+    """Nats."""
     distance_decay: float
     edit_threshold: float
     """Probability above which a committed token of the open block is replaced; 1 never."""

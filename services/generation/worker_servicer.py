@@ -96,4 +96,7 @@ def _limits_to_proto(limits: Limits) -> worker_pb2.RuntimeLimits:
         max_new_tokens=limits.max_new_tokens,
         max_context=limits.max_context,
         confidence_threshold=limits.confidence_threshold or 0.0,
+        strategy=limits.strategy or "",
+        factor=limits.factor,
+        entropy_bound=limits.entropy_bound,
     )

@@ -64,6 +64,10 @@ def test_shares_that_divide_nothing(shares: dict[str, int], field: str) -> None:
             config_pb2.Group(group="g", confidence_threshold=float("nan")),
             "group.confidence_threshold",
         ),
+        (config_pb2.Group(group="g", strategy="luck"), "group.strategy"),
+        (config_pb2.Group(group="g", strategy=""), "group.strategy"),
+        (config_pb2.Group(group="g", factor=0), "group.factor"),
+        (config_pb2.Group(group="g", entropy_bound=65), "group.entropy_bound"),
     ],
 )
 def test_group_out_of_range(group: config_pb2.Group, field: str) -> None:

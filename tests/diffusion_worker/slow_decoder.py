@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from transformers import PreTrainedModel
 
+from services.diffusion_worker.commit import commit, edit
 from services.diffusion_worker.sequence import MAX_RECOMMITS
-from services.diffusion_worker.strategy import Guess, commit, edit
+from services.diffusion_worker.strategy import Guess
+from services.generation.sampling import uniform
 from services.generation.types import Job
 from tests.generation.decoding import block_causal_logits
 from tests.generation.tiny import EOS, MASK
@@ -20,7 +25,7 @@ class SlowDecoder:
         assert job.denoising is not None
         self.model, self.shift, self.plan = model, shift, job.denoising
         self.size = self.plan.block_length
-        self.start = len(job.prompt_ids)
+        self.seed, self.start = job.seed, len(job.prompt_ids)
         self.limit = self.start + job.max_new_tokens
         self.tokens = list(job.prompt_ids)
         self.rescore_last = rescore_last
@@ -69,7 +74,7 @@ class SlowDecoder:
             {p: self.tokens[p] for p in span if self.tokens[p] != MASK}, guesses, self.plan
         )
         decision = commit(
-            [guesses[p] for p in masked],
+            [replace(guesses[p], luck=self.luck(block, step, p)) for p in masked],
             self.plan,
             self.plan.max_steps - step,
             EOS,
@@ -80,6 +85,10 @@ class SlowDecoder:
         for position, token in edits.items():
             if token != EOS or not any(p < position for p in self.masked(block)):
                 self.tokens[position] = token
+
+    def luck(self, block: int, step: int, position: int) -> float:
+        """The complement of the seed's number; blocks count from the answer's first."""
+        return uniform(~self.seed, block - self.start // self.size, step, position)
 
     def masked(self, block: int) -> list[int]:
         """Undecided answer positions."""
@@ -95,6 +104,15 @@ class SlowDecoder:
         """What the model would put at each position."""
         logits = block_causal_logits(self.model, self.tokens, self.size)
         logits[:, MASK] = float("-inf")
-        best = logits.softmax(-1).max(-1)
-        pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        return {row + self.shift: Guess(token, p) for row, (token, p) in enumerate(pairs)}
+        shares = logits.softmax(-1)
+        best = shares.topk(2, -1)
+        figures = zip(
+            best.indices[:, 0].tolist(),
+            best.values.tolist(),
+            torch.special.entr(shares).sum(-1).tolist(),
+            strict=True,
+        )
+        return {
+            row + self.shift: Guess(token, p, entropy, rival)
+            for row, (token, (p, rival), entropy) in enumerate(figures)
+        }

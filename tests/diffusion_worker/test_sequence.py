@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from services.chassis.errors import InvalidRequest
 from services.diffusion_worker.family import BlockDiffusion
+from services.diffusion_worker.strategy import STRATEGIES
 from services.generation.slot_model import SlotModel
 from services.generation.types import FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -17,7 +18,7 @@ from tests.diffusion_worker.slow_decoder import SlowDecoder
 from tests.generation.decoding import Answer, decode
 from tests.generation.tiny import BLOCK, EOS, MASK, PLAN, UNTHINK, VOCABULARY, decoder, job, prompt
 
-SLOTS = 8
+SLOTS = 16
 ENDLESS = replace(VOCABULARY, eos_id=-1)
 
 
@@ -64,6 +65,21 @@ def test_same_tokens_as_the_slow_decoder(
 
 
 @pytest.mark.parametrize("shift", [True, False])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_sees_what_the_slow_decoder_sees(
+    module: PreTrainedModel, model: SlotModel, strategy: str, *, shift: bool
+) -> None:
+    """Entropies, rivals and luck reach the strategy as they are; blocks may be of any length."""
+    for number, block_length in enumerate((4, BLOCK, 2 * BLOCK)):
+        plan = replace(
+            PLAN, strategy=strategy, max_steps=5, block_length=block_length, edit_threshold=1
+        )
+        asked = job(prompt(11, number), 30, denoising=plan)
+        answer = solve(model, asked, shift=shift)[0]
+        assert answer.tokens == SlowDecoder(module, asked, shift=int(shift)).answer()
+
+
+@pytest.mark.parametrize("shift", [True, False])
 def test_the_last_block_can_be_rescored(
     module: PreTrainedModel, model: SlotModel, *, shift: bool
 ) -> None:
@@ -93,22 +109,32 @@ def test_a_row_does_not_depend_on_its_batch_mates(model: SlotModel) -> None:
         job(
             prompt(3 + 5 * number, number),
             9 + 4 * number,
-            temperature=0.7 * (number % 2),
+            temperature=0.7 * (number // len(STRATEGIES)),
             top_p=0.95,
             seed=number,
             denoising=replace(PLAN, max_steps=2 + number % 3 * 3, strategy=strategy),
         )
-        for number, strategy in enumerate(["threshold", "distance_threshold"] * 4)
+        for number, strategy in enumerate([*STRATEGIES, *STRATEGIES])
     ]
     alone = [solve(model, one)[0].tokens for one in jobs]
     assert [answer.tokens for answer in solve(model, *jobs)] == alone
 
 
-def test_seeds_decide(model: SlotModel) -> None:
-    """The same seed gives the same answer, another one another."""
-    asked = job(max_new_tokens=40, temperature=1.0)
+@pytest.mark.parametrize(("strategy", "temperature"), [("threshold", 1.0), ("random", 0.0)])
+def test_seeds_decide(model: SlotModel, strategy: str, temperature: float) -> None:
+    """Where tokens or places are drawn, one seed gives one answer, another one another."""
+    plan = replace(PLAN, strategy=strategy)
+    asked = job(max_new_tokens=40, temperature=temperature, denoising=plan)
     first, again, other = solve(model, asked, asked, replace(asked, seed=8))
     assert first.tokens == again.tokens != other.tokens
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "random"])
+def test_nothing_else_is_left_to_chance(model: SlotModel, strategy: str) -> None:
+    """Without a temperature the seed changes nothing, but where places are drawn."""
+    asked = job(max_new_tokens=40, denoising=replace(PLAN, strategy=strategy))
+    first, other = solve(model, asked, replace(asked, seed=8))
+    assert first.tokens == other.tokens
 
 
 @pytest.mark.parametrize("max_new_tokens", [1, 5, BLOCK, 13, 33])

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from services.generation.sampling import predict
-from services.generation.sequence import Family, Figures
-from services.generation.slot_model import SlotModel
+from services.generation.sequence import Family, Figures, Rows
 from services.generation.types import FinishReason, Job
 from tests.generation.tiny import MASK
+
+
+class Model(Protocol):
+    """A slot model, or what stands in for one."""
+
+    def forward(self, batch: list[tuple[int, Rows]]) -> Tensor:
+        """Logits of the rows wanted."""
+        ...
 
 
 class Answer:
@@ -25,14 +33,15 @@ class Answer:
         self.finish: FinishReason | None = None
 
 
-def decode(model: SlotModel, family: Family, jobs: Many[Job]) -> list[Answer]:
+def decode(model: Model, family: Family, jobs: Many[Job]) -> list[Answer]:
     """Runs all jobs together, each in the slot of its number, until they end."""
     sequences = [family.open(job) for job in jobs]
     answers = [Answer(sequence.figures) for sequence in sequences]
     while running := [i for i, answer in enumerate(answers) if answer.finish is None]:
         asked = [(i, sequences[i].rows()) for i in running]
         draws = [draw for _, rows in asked for draw in rows.all_draws()]
-        predictions = predict(model.forward(asked), draws, [MASK])
+        spreads = [spread for _, rows in asked for spread in rows.all_spreads()]
+        predictions = predict(model.forward(asked), draws, [MASK], spreads)
         start = 0
         for i, rows in asked:
             end = start + len(rows.wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,13 @@ def spoil(path: Path, **changes: Any) -> None:
         ({"capabilities": ["flight"]}, "capabilities.0"),
         ({"surprise": 1}, "surprise"),
         ({"defaults": {"confidence_threshold": 1.5}}, "defaults.confidence_threshold"),
+        ({"defaults": {"factor": 0}}, "defaults.factor"),
+        ({"defaults": {"entropy_bound": math.nan}}, "defaults.entropy_bound"),
+        ({"defaults": {"strategy": "luck"}}, "defaults.strategy"),
+        ({"defaults": {"strategy": "greedy"}}, "defaults.strategy"),
+        ({"block_length": 12}, "block_length"),
+        ({"block_lengths": [8, 12]}, "block_lengths"),
+        ({"block_lengths": [4, 16]}, "block_lengths"),
         ({"prompt": {}}, "prompt.plain"),
         ({"parameters_active": 10**9}, "parameters_active"),
         ({"thinking": None}, "thinking"),

@@ -8,6 +8,7 @@ import pytest
 
 from braid.config.v1.config_pb2 import Group
 from services.chassis.errors import InvalidRequest, LimitExceeded, UnsupportedParameter
+from services.chassis.strategies import PARAMETER_OF, PARAMETERS, followers_of
 from services.generation.limits import Limits
 from services.generation.planner import Plan
 from services.generation.types import (
@@ -115,6 +116,8 @@ def test_steps_over_the_limit_are_refused() -> None:
         (Denoising(block_length=8), "diffusion.block_length"),
         (Denoising(confidence_threshold=0.5), "diffusion.confidence_threshold"),
         (Denoising(strategy="threshold"), "diffusion.strategy"),
+        (Denoising(factor=1.0), "diffusion.factor"),
+        (Denoising(entropy_bound=0.0), "diffusion.entropy_bound"),
     ],
 )
 def test_autoregressive_refuses_denoising(denoising: Denoising, field: str) -> None:
@@ -127,25 +130,82 @@ def test_empty_denoising_is_fine_for_both() -> None:
     assert plan(AUTOREGRESSIVE, denoising=Denoising()).job.denoising is None
 
 
-def test_block_length_must_be_the_models() -> None:
-    """Only the block length that the model was trained for is taken."""
-    assert plan(DIFFUSION, denoising=Denoising(block_length=8)).job.denoising is not None
-    field = refused(UnsupportedParameter, DIFFUSION, denoising=Denoising(block_length=16))
-    assert field == "diffusion.block_length"
-
-
-def test_threshold_comes_from_call_then_group_then_model() -> None:
-    """The nearest word on the confidence threshold holds."""
-    group = LIMITS.under(Group(confidence_threshold=0.75))
-
-    def threshold(limits: Limits, asked: float | None = None) -> float:
-        job = plan(DIFFUSION, limits=limits, denoising=Denoising(confidence_threshold=asked)).job
+@pytest.mark.parametrize(
+    ("card", "taken", "refused_length"),
+    [({}, (None, 8), 16), ({"block_lengths": (4, 8, 16)}, (None, 4, 8, 16), 32)],
+)
+def test_block_length_must_be_one_trained_for(
+    card: dict[str, Any], taken: tuple[int | None, ...], refused_length: int
+) -> None:
+    """What the card lists is taken, 8 where none is named; others are refused with that list."""
+    able = planner(DIFFUSION, **card)
+    for length in taken:
+        job = able.plan(request(denoising=Denoising(block_length=length)), LIMITS).job
         assert job.denoising is not None
-        return job.denoising.confidence_threshold
+        assert job.denoising.block_length == (length or 8)
+    with pytest.raises(UnsupportedParameter, match="8") as caught:
+        able.plan(request(denoising=Denoising(block_length=refused_length)), LIMITS)
+    assert caught.value.violations[0].field == "diffusion.block_length"
 
-    assert threshold(LIMITS) == 0.5
-    assert threshold(group) == 0.75
-    assert threshold(group, 0.25) == 0.25
+
+@pytest.mark.parametrize(
+    ("strategy", "parameter", "model", "group", "call"),
+    [
+        ("threshold", "confidence_threshold", 0.5, 0.75, 0.25),
+        ("distance_threshold", "confidence_threshold", 0.5, 0.75, 0.25),
+        ("frontier_run", "confidence_threshold", 0.5, 0.75, 0.25),
+        ("margin", "confidence_threshold", 0.5, 0.75, 0.25),
+        ("factor", "factor", 1.0, 2.0, 0.5),
+        ("entropy_bound", "entropy_bound", 0.1, 0.5, 0.0),
+    ],
+)
+def test_parameter_comes_from_call_then_group_then_model(
+    strategy: str, parameter: str, model: float, group: float, call: float
+) -> None:
+    """The nearest word on what the strategy goes by holds, zero too."""
+    hot: dict[str, Any] = {parameter: group}
+
+    def value(limits: Limits, **asked: Any) -> Any:
+        job = plan(DIFFUSION, limits=limits, denoising=Denoising(strategy=strategy, **asked)).job
+        return getattr(job.denoising, parameter)
+
+    assert value(LIMITS) == model
+    assert value(LIMITS.under(Group(**hot))) == group
+    assert value(LIMITS.under(Group(**hot)), **{parameter: call}) == call
+
+
+def test_strategy_comes_from_call_then_group_then_model() -> None:
+    """The nearest word on the strategy holds."""
+    group = LIMITS.under(Group(strategy="factor"))
+
+    def strategy(limits: Limits, asked: str | None = None) -> str:
+        job = plan(DIFFUSION, limits=limits, denoising=Denoising(strategy=asked)).job
+        assert job.denoising is not None
+        return job.denoising.strategy
+
+    assert strategy(LIMITS) == "distance_threshold"
+    assert strategy(group) == "factor"
+    assert strategy(group, "random") == "random"
+
+
+@pytest.mark.parametrize("strategy", PARAMETER_OF)
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_parameter_of_another_strategy_is_refused(strategy: str, parameter: str) -> None:
+    """What the strategy in force would not look at is refused, with those that do, not ignored."""
+    asked: dict[str, Any] = {parameter: 0.5}
+    hot = LIMITS.under(Group(strategy=strategy))
+    if PARAMETER_OF[strategy] == parameter:
+        assert plan(DIFFUSION, limits=hot, denoising=Denoising(**asked))
+        return
+    for limits, denoising in (
+        (LIMITS, Denoising(strategy=strategy, **asked)),
+        (hot, Denoising(**asked)),
+    ):
+        with pytest.raises(
+            UnsupportedParameter, match=", ".join(followers_of(parameter))
+        ) as caught:
+            plan(DIFFUSION, limits=limits, denoising=denoising)
+        assert caught.value.violations[0].field == f"diffusion.{parameter}"
 
 
 @BOTH

@@ -56,14 +56,33 @@ def test_banned_tokens_are_never_chosen() -> None:
 
 
 def test_a_row_is_drawn_the_same_in_any_company() -> None:
-    """Tokens and confidences do not depend on the other rows or on their parameters."""
+    """Tokens and their figures do not depend on the other rows or on their parameters."""
     logits, wishes = random_logits(6), [*draws(2), None, *draws(3, temperature=0.5, top_k=3)]
     wishes = [wish and Draw(wish.temperature, 0.9, wish.top_k, wish.uniform) for wish in wishes]
-    together = predict(logits.clone(), wishes)
+    spread = [True, True, True, False, True, True]
+    together = predict(logits.clone(), wishes, spread=spread)
     for row in range(6):
-        alone = predict(logits[row : row + 1].clone(), [wishes[row]])
-        assert alone.drawn == together.drawn[row : row + 1]
-        assert alone.drawn_confidence == together.drawn_confidence[row : row + 1]
+        alone = predict(logits[row : row + 1].clone(), [wishes[row]], spread=[True])
+        mine = together.part(row, row + 1)
+        assert (alone.drawn, alone.drawn_confidence) == (mine.drawn, mine.drawn_confidence)
+        if spread[row]:
+            assert (alone.entropy, alone.rival) == (mine.entropy, mine.rival)
+        else:
+            assert math.isnan(mine.entropy[0])
+            assert math.isnan(mine.rival[0])
+
+
+def test_spread_is_the_entropy_and_the_likeliest_other_token() -> None:
+    """Entropy in nats, banned tokens left out; the rival of a drawn token may be the likeliest."""
+    logits = torch.tensor([[0.5, 0.25, 0.125, 0.125, 0.0]]).log().repeat(99, 1)
+    logits[:, 4] = 50.0
+    wishes = [None, *draws(98)]
+    predictions = predict(logits, wishes, banned=[4], spread=[True] * 99)
+    assert predictions.entropy == pytest.approx([1.75 * math.log(2)] * 99)
+    assert predictions.rival[0] == pytest.approx(0.25)
+    assert set(predictions.drawn) == {0, 1, 2, 3}
+    for token, rival in zip(predictions.drawn, predictions.rival, strict=True):
+        assert rival == pytest.approx(0.25 if token == 0 else 0.5)
 
 
 def test_tokens_come_as_often_as_they_are_likely() -> None:
@@ -97,6 +116,8 @@ def test_a_row_that_is_not_finite_says_so(poison: float) -> None:
     logits = random_logits(3)
     expected = predict(logits.clone(), [None, *draws(2)])
     logits[1, 5] = poison
-    predictions = predict(logits, [None, *draws(2)])
+    predictions = predict(logits, [None, *draws(2)], spread=[True] * 3)
     assert math.isnan(predictions.best_confidence[1])
+    assert math.isnan(predictions.entropy[1])
+    assert math.isnan(predictions.rival[1])
     assert predictions.drawn[::2] == expected.drawn[::2]

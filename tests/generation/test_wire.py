@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.errors import InvalidRequest
+from services.chassis.strategies import PARAMETER_OF
 from services.generation import wire
 from services.generation.types import (
     Chat,
@@ -107,6 +109,12 @@ BAD = [
     (with_diffusion(block_length=0), "diffusion.block_length"),
     (with_diffusion(confidence_threshold=0), "diffusion.confidence_threshold"),
     (with_diffusion(confidence_threshold=NAN), "diffusion.confidence_threshold"),
+    (with_diffusion(factor=0), "diffusion.factor"),
+    (with_diffusion(factor=64.1), "diffusion.factor"),
+    (with_diffusion(factor=NAN), "diffusion.factor"),
+    (with_diffusion(entropy_bound=-0.1), "diffusion.entropy_bound"),
+    (with_diffusion(entropy_bound=INFINITE), "diffusion.entropy_bound"),
+    (with_diffusion(entropy_bound=NAN), "diffusion.entropy_bound"),
     (with_diffusion(strategy="luck"), "diffusion.strategy"),
     (with_diffusion(strategy=""), "diffusion.strategy"),
     (pb.GenerateRequest(prompt="p", constraint=pb.Constraint()), "constraint"),
@@ -223,6 +231,15 @@ def messages(draw: st.DrawFn) -> pb.GenerateRequest:
         seed=st.none() | st.integers(0, 2**63 - 1),
         stop=st.lists(text.filter(bool), max_size=16),
     )
+    diffusion = st.builds(
+        pb.Diffusion,
+        max_steps=st.none() | tokens,
+        block_length=st.none() | tokens,
+        confidence_threshold=st.none() | st.floats(0.125, 1, width=32),
+        strategy=st.none() | st.sampled_from(list(PARAMETER_OF)),
+        factor=st.none() | st.floats(0.125, 64, width=32),
+        entropy_bound=st.none() | st.floats(0, 64, width=32),
+    )
     enums: dict[str, Any] = {
         "task": draw(st.sampled_from(pb.Task.values())),
         "priority": draw(st.sampled_from(pb.Priority.values())),
@@ -230,6 +247,7 @@ def messages(draw: st.DrawFn) -> pb.GenerateRequest:
     return pb.GenerateRequest(
         **draw(st.one_of(inputs)),
         sampling=draw(sampling),
+        diffusion=draw(diffusion),
         **enums,
         thinking=pb.Thinking(
             enabled=draw(st.none() | st.booleans()),
@@ -247,6 +265,8 @@ def test_valid_request_loses_nothing(message: pb.GenerateRequest) -> None:
     """Every field of a valid request is in the Request, bit for bit."""
     request = read(pb.GenerateRequest.FromString(message.SerializeToString()))
     assert _sampling(request.sampling) == message.sampling
+    assert request.denoising is not None
+    assert pb.Diffusion(**asdict(request.denoising)) == message.diffusion
     assert _thinking(request.thinking) == message.thinking
     assert pb.Task.Value(request.task) == message.task
     assert request.model == message.model

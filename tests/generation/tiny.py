@@ -82,8 +82,10 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3", "qwen3_moe")
 PLAN = DenoisingPlan(
     max_steps=BLOCK,
     block_length=BLOCK,
-    confidence_threshold=0.5,
     strategy="distance_threshold",
+    confidence_threshold=0.5,
+    factor=1.0,
+    entropy_bound=0.1,
     distance_decay=0.9,
     edit_threshold=0.7,
 )

@@ -7,10 +7,10 @@ from typing import Any
 from google.protobuf.message import Message
 
 from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.strategies import check_strategy
 from services.chassis.violations import Violations
 from services.generation.types import Constraint, Denoising, Sampling, Thinking
 
-STRATEGIES = ("threshold", "distance_threshold")
 MAX_STOPS, MAX_STOP_BYTES = 16, 256
 MAX_OPTIONS = 1024
 MAX_SCHEMA_BYTES = 64 * 1024
@@ -48,15 +48,12 @@ def read_denoising(message: pb.GenerateRequest, faults: Violations) -> Denoising
         block_length=_given(message.diffusion, "block_length"),
         confidence_threshold=_given(message.diffusion, "confidence_threshold"),
         strategy=_given(message.diffusion, "strategy"),
+        factor=_given(message.diffusion, "factor"),
+        entropy_bound=_given(message.diffusion, "entropy_bound"),
     )
     faults.integer("diffusion.max_steps", read.max_steps, 1, MAX_COUNT)
     faults.integer("diffusion.block_length", read.block_length, 1, MAX_COUNT)
-    faults.number("diffusion.confidence_threshold", read.confidence_threshold, 0, 1, over=True)
-    faults.require(
-        read.strategy is None or read.strategy in STRATEGIES,
-        "diffusion.strategy",
-        f"must be one of {', '.join(STRATEGIES)}",
-    )
+    check_strategy(message.diffusion, "diffusion", faults)
     return read
 
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from braid.inference.v1 import inference_pb2 as braid_dot_inference_dot_v1_dot_inference__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62raid/worker/v1/worker.proto\x12\x0f\x62raid.worker.v1\x1a\"braid/inference/v1/inference.proto\"\xef\x02\n\x04Node\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x15\n\radmin_address\x18\x04 \x01(\t\x12\x13\n\x0bops_address\x18\x05 \x01(\t\x12.\n\x08paradigm\x18\x06 \x01(\x0e\x32\x1c.braid.inference.v1.Paradigm\x12\r\n\x05model\x18\x07 \x01(\t\x12\x0f\n\x07version\x18\x08 \x01(\t\x12\x13\n\x06weight\x18\t \x01(\rH\x00\x88\x01\x01\x12\x31\n\x06labels\x18\n \x03(\x0b\x32!.braid.worker.v1.Node.LabelsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x0b \x03(\t\x12\x13\n\x0bmax_context\x18\x0c \x01(\r\x12\r\n\x05\x65poch\x18\r \x01(\x04\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_weight\"\x95\x02\n\nNodeStatus\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x1a.braid.worker.v1.NodeState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x14\n\x0cmodel_loaded\x18\x03 \x01(\x08\x12\x11\n\tmemory_ok\x18\x04 \x01(\x08\x12\x11\n\taccepting\x18\x05 \x01(\x08\x12\x0f\n\x07running\x18\x06 \x01(\r\x12\x0e\n\x06queued\x18\x07 \x01(\r\x12\x18\n\x10pending_forwards\x18\x08 \x01(\x01\x12\x14\n\x0cstep_seconds\x18\t \x01(\x01\x12\r\n\x05slots\x18\n \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x0b \x01(\x04\x12\x1a\n\x12memory_limit_bytes\x18\x0c \x01(\x04\"\x11\n\x0f\x44\x65scribeRequest\"\xee\x01\n\x10\x44\x65scribeResponse\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.braid.worker.v1.Node\x12+\n\x06status\x18\x02 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\x12\x13\n\x0bweights_uri\x18\x03 \x01(\t\x12\x18\n\x10parameters_total\x18\x04 \x01(\x04\x12\x19\n\x11parameters_active\x18\x05 \x01(\x04\x12\x0e\n\x06\x66\x61mily\x18\x06 \x01(\t\x12.\n\x06limits\x18\x07 \x01(\x0b\x32\x1e.braid.worker.v1.RuntimeLimits\"\xb4\x01\n\rRuntimeLimits\x12\x11\n\tmax_steps\x18\x01 \x01(\r\x12\x16\n\x0emax_batch_size\x18\x02 \x01(\r\x12\x17\n\x0fmax_concurrency\x18\x03 \x01(\r\x12\x14\n\x0cqueue_length\x18\x04 \x01(\r\x12\x16\n\x0emax_new_tokens\x18\x05 \x01(\r\x12\x13\n\x0bmax_context\x18\x06 \x01(\r\x12\x1c\n\x14\x63onfidence_threshold\x18\x07 \x01(\x02\"\x14\n\x12WatchStatusRequest\"B\n\x13WatchStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\"<\n\x0c\x44rainRequest\x12\x1a\n\rgrace_seconds\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x10\n\x0e_grace_seconds\"<\n\rDrainResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus*\xe8\x01\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13NODE_STATE_FETCHING\x10\x01\x12\x18\n\x14NODE_STATE_VERIFYING\x10\x02\x12\x16\n\x12NODE_STATE_LOADING\x10\x03\x12\x16\n\x12NODE_STATE_WARMING\x10\x04\x12\x14\n\x10NODE_STATE_READY\x10\x05\x12\x17\n\x13NODE_STATE_DRAINING\x10\x06\x12\x16\n\x12NODE_STATE_STOPPED\x10\x07\x12\x15\n\x11NODE_STATE_FAILED\x10\x08\x32\x84\x02\n\rWorkerService\x12O\n\x08\x44\x65scribe\x12 .braid.worker.v1.DescribeRequest\x1a!.braid.worker.v1.DescribeResponse\x12Z\n\x0bWatchStatus\x12#.braid.worker.v1.WatchStatusRequest\x1a$.braid.worker.v1.WatchStatusResponse0\x01\x12\x46\n\x05\x44rain\x12\x1d.braid.worker.v1.DrainRequest\x1a\x1e.braid.worker.v1.DrainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62raid/worker/v1/worker.proto\x12\x0f\x62raid.worker.v1\x1a\"braid/inference/v1/inference.proto\"\xef\x02\n\x04Node\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x15\n\radmin_address\x18\x04 \x01(\t\x12\x13\n\x0bops_address\x18\x05 \x01(\t\x12.\n\x08paradigm\x18\x06 \x01(\x0e\x32\x1c.braid.inference.v1.Paradigm\x12\r\n\x05model\x18\x07 \x01(\t\x12\x0f\n\x07version\x18\x08 \x01(\t\x12\x13\n\x06weight\x18\t \x01(\rH\x00\x88\x01\x01\x12\x31\n\x06labels\x18\n \x03(\x0b\x32!.braid.worker.v1.Node.LabelsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x0b \x03(\t\x12\x13\n\x0bmax_context\x18\x0c \x01(\r\x12\r\n\x05\x65poch\x18\r \x01(\x04\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07_weight\"\x95\x02\n\nNodeStatus\x12)\n\x05state\x18\x01 \x01(\x0e\x32\x1a.braid.worker.v1.NodeState\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x14\n\x0cmodel_loaded\x18\x03 \x01(\x08\x12\x11\n\tmemory_ok\x18\x04 \x01(\x08\x12\x11\n\taccepting\x18\x05 \x01(\x08\x12\x0f\n\x07running\x18\x06 \x01(\r\x12\x0e\n\x06queued\x18\x07 \x01(\r\x12\x18\n\x10pending_forwards\x18\x08 \x01(\x01\x12\x14\n\x0cstep_seconds\x18\t \x01(\x01\x12\r\n\x05slots\x18\n \x01(\r\x12\x14\n\x0cmemory_bytes\x18\x0b \x01(\x04\x12\x1a\n\x12memory_limit_bytes\x18\x0c \x01(\x04\"\x11\n\x0f\x44\x65scribeRequest\"\xee\x01\n\x10\x44\x65scribeResponse\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.braid.worker.v1.Node\x12+\n\x06status\x18\x02 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\x12\x13\n\x0bweights_uri\x18\x03 \x01(\t\x12\x18\n\x10parameters_total\x18\x04 \x01(\x04\x12\x19\n\x11parameters_active\x18\x05 \x01(\x04\x12\x0e\n\x06\x66\x61mily\x18\x06 \x01(\t\x12.\n\x06limits\x18\x07 \x01(\x0b\x32\x1e.braid.worker.v1.RuntimeLimits\"\x94\x02\n\rRuntimeLimits\x12\x11\n\tmax_steps\x18\x01 \x01(\r\x12\x16\n\x0emax_batch_size\x18\x02 \x01(\r\x12\x17\n\x0fmax_concurrency\x18\x03 \x01(\r\x12\x14\n\x0cqueue_length\x18\x04 \x01(\r\x12\x16\n\x0emax_new_tokens\x18\x05 \x01(\r\x12\x13\n\x0bmax_context\x18\x06 \x01(\r\x12\x1c\n\x14\x63onfidence_threshold\x18\x07 \x01(\x02\x12\x10\n\x08strategy\x18\x08 \x01(\t\x12\x13\n\x06\x66\x61\x63tor\x18\t \x01(\x02H\x00\x88\x01\x01\x12\x1a\n\rentropy_bound\x18\n \x01(\x02H\x01\x88\x01\x01\x42\t\n\x07_factorB\x10\n\x0e_entropy_bound\"\x14\n\x12WatchStatusRequest\"B\n\x13WatchStatusResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\"<\n\x0c\x44rainRequest\x12\x1a\n\rgrace_seconds\x18\x01 \x01(\rH\x00\x88\x01\x01\x42\x10\n\x0e_grace_seconds\"<\n\rDrainResponse\x12+\n\x06status\x18\x01 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus*\xe8\x01\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13NODE_STATE_FETCHING\x10\x01\x12\x18\n\x14NODE_STATE_VERIFYING\x10\x02\x12\x16\n\x12NODE_STATE_LOADING\x10\x03\x12\x16\n\x12NODE_STATE_WARMING\x10\x04\x12\x14\n\x10NODE_STATE_READY\x10\x05\x12\x17\n\x13NODE_STATE_DRAINING\x10\x06\x12\x16\n\x12NODE_STATE_STOPPED\x10\x07\x12\x15\n\x11NODE_STATE_FAILED\x10\x08\x32\x84\x02\n\rWorkerService\x12O\n\x08\x44\x65scribe\x12 .braid.worker.v1.DescribeRequest\x1a!.braid.worker.v1.DescribeResponse\x12Z\n\x0bWatchStatus\x12#.braid.worker.v1.WatchStatusRequest\x1a$.braid.worker.v1.WatchStatusResponse0\x01\x12\x46\n\x05\x44rain\x12\x1d.braid.worker.v1.DrainRequest\x1a\x1e.braid.worker.v1.DrainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NODE_LABELSENTRY']._loaded_options = None
   _globals['_NODE_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_NODESTATE']._serialized_start=1393
-  _globals['_NODESTATE']._serialized_end=1625
+  _globals['_NODESTATE']._serialized_start=1489
+  _globals['_NODESTATE']._serialized_end=1721
   _globals['_NODE']._serialized_start=86
   _globals['_NODE']._serialized_end=453
   _globals['_NODE_LABELSENTRY']._serialized_start=397
@@ -47,15 +47,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DESCRIBERESPONSE']._serialized_start=755
   _globals['_DESCRIBERESPONSE']._serialized_end=993
   _globals['_RUNTIMELIMITS']._serialized_start=996
-  _globals['_RUNTIMELIMITS']._serialized_end=1176
-  _globals['_WATCHSTATUSREQUEST']._serialized_start=1178
-  _globals['_WATCHSTATUSREQUEST']._serialized_end=1198
-  _globals['_WATCHSTATUSRESPONSE']._serialized_start=1200
-  _globals['_WATCHSTATUSRESPONSE']._serialized_end=1266
-  _globals['_DRAINREQUEST']._serialized_start=1268
-  _globals['_DRAINREQUEST']._serialized_end=1328
-  _globals['_DRAINRESPONSE']._serialized_start=1330
-  _globals['_DRAINRESPONSE']._serialized_end=1390
-  _globals['_WORKERSERVICE']._serialized_start=1628
-  _globals['_WORKERSERVICE']._serialized_end=1888
+  _globals['_RUNTIMELIMITS']._serialized_end=1272
+  _globals['_WATCHSTATUSREQUEST']._serialized_start=1274
+  _globals['_WATCHSTATUSREQUEST']._serialized_end=1294
+  _globals['_WATCHSTATUSRESPONSE']._serialized_start=1296
+  _globals['_WATCHSTATUSRESPONSE']._serialized_end=1362
+  _globals['_DRAINREQUEST']._serialized_start=1364
+  _globals['_DRAINREQUEST']._serialized_end=1424
+  _globals['_DRAINRESPONSE']._serialized_start=1426
+  _globals['_DRAINRESPONSE']._serialized_end=1486
+  _globals['_WORKERSERVICE']._serialized_start=1724
+  _globals['_WORKERSERVICE']._serialized_end=1984
 # @@protoc_insertion_point(module_scope)

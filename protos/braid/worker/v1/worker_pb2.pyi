@@ -117,7 +117,7 @@ class DescribeResponse(_message.Message):
     def __init__(self, node: _Optional[_Union[Node, _Mapping]] = ..., status: _Optional[_Union[NodeStatus, _Mapping]] = ..., weights_uri: _Optional[str] = ..., parameters_total: _Optional[int] = ..., parameters_active: _Optional[int] = ..., family: _Optional[str] = ..., limits: _Optional[_Union[RuntimeLimits, _Mapping]] = ...) -> None: ...
 
 class RuntimeLimits(_message.Message):
-    __slots__ = ("max_steps", "max_batch_size", "max_concurrency", "queue_length", "max_new_tokens", "max_context", "confidence_threshold")
+    __slots__ = ("max_steps", "max_batch_size", "max_concurrency", "queue_length", "max_new_tokens", "max_context", "confidence_threshold", "strategy", "factor", "entropy_bound")
     MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
     MAX_BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     MAX_CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
@@ -125,6 +125,9 @@ class RuntimeLimits(_message.Message):
     MAX_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    STRATEGY_FIELD_NUMBER: _ClassVar[int]
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    ENTROPY_BOUND_FIELD_NUMBER: _ClassVar[int]
     max_steps: int
     max_batch_size: int
     max_concurrency: int
@@ -132,7 +135,10 @@ class RuntimeLimits(_message.Message):
     max_new_tokens: int
     max_context: int
     confidence_threshold: float
-    def __init__(self, max_steps: _Optional[int] = ..., max_batch_size: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., queue_length: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., max_context: _Optional[int] = ..., confidence_threshold: _Optional[float] = ...) -> None: ...
+    strategy: str
+    factor: float
+    entropy_bound: float
+    def __init__(self, max_steps: _Optional[int] = ..., max_batch_size: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., queue_length: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., max_context: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ...) -> None: ...
 
 class WatchStatusRequest(_message.Message):
     __slots__ = ()
