@@ -215,7 +215,10 @@ def write_published(folder: Path, layout: str) -> Path:
     """A checkpoint with random weights, as its authors would have published it."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIGS[layout]))
-    (folder / "braid.json").write_text(json.dumps(card_of(Paradigm.DIFFUSION) | CARDS[layout]))
+    card = card_of(Paradigm.DIFFUSION) | CARDS[layout]
+    if card["family"] == "masked_diffusion":
+        del card["prompt"]["infill"]
+    (folder / "braid.json").write_text(json.dumps(card))
     tiny_tokenizer().save(str(folder / "tokenizer.json"))
     save_file(random_weights(NAMES[layout]), folder / "model.safetensors", {"format": "pt"})
     return folder

@@ -9,17 +9,25 @@ class Canvas:
     """A prompt and the answer that grows behind it, block by block.
 
     Blocks start at multiples of ``block_length`` from the document's first
-    token; the first open one may begin with the prompt's tail. Positions from
-    ``limit`` on stay masked for ever: they fill up the last block.
+    token, so that the first open one may begin with the prompt's tail; or, with
+    ``from_answer``, from the answer's first. Positions from ``limit`` on stay
+    masked for ever: they fill up the last block.
     """
 
     def __init__(
-        self, prompt: tuple[int, ...], max_new_tokens: int, block_length: int, mask_id: int
+        self,
+        prompt: tuple[int, ...],
+        max_new_tokens: int,
+        block_length: int,
+        mask_id: int,
+        *,
+        from_answer: bool = False,
     ) -> None:
         self.block_length = block_length
         self.prompt_length = len(prompt)
         self.limit = len(prompt) + max_new_tokens
-        self.open = len(prompt) // block_length * block_length
+        self._phase = len(prompt) % block_length if from_answer else 0
+        self.open = self._block(len(prompt)) * block_length + self._phase
         """First position of the open block."""
         self.closed = False
         """Whether there is no open block any more."""
@@ -88,14 +96,18 @@ class Canvas:
 
     def block_of(self, position: int) -> int:
         """Number of the block a position lies in, 0 for the answer's first."""
-        return position // self.block_length - self.prompt_length // self.block_length
+        return self._block(position) - self._block(self.prompt_length)
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[int, list[int]]]:
         """The blocks that the positions from start to end lie in, with their tokens there."""
         while start < end:
-            stop = min(end, (start // self.block_length + 1) * self.block_length)
+            stop = min(end, (self._block(start) + 1) * self.block_length + self._phase)
             yield self.block_of(start), self._tokens[start:stop]
             start = stop
+
+    def _block(self, position: int) -> int:
+        """Number of the block on the grid."""
+        return (position - self._phase) // self.block_length
 
     def _answer_positions(self) -> range:
         return range(self.first, min(self.end, self.limit))

@@ -1,12 +1,13 @@
-"""Block diffusion as a kind of model that the engine can run."""
+"""Masked diffusion, by blocks or over everything, as kinds of model that the engine can run."""
 
 from __future__ import annotations
 
 from services.chassis.errors import InvalidRequest
 from services.diffusion_worker.sequence import BlockModel, BlockSequence
 from services.diffusion_worker.strategy import STRATEGIES
+from services.diffusion_worker.whole_canvas import WholeCanvasSequence
 from services.generation.slots import GRAIN
-from services.generation.types import Job
+from services.generation.types import DenoisingPlan, Job
 from services.generation.vocabulary import Vocabulary
 
 
@@ -28,19 +29,51 @@ class BlockDiffusion:
         prefill_chunk: int = 256,
         rescore_last: bool = False,
     ) -> None:
-        if vocabulary.mask_id is None:
-            raise ValueError("a masked diffusion model needs a mask token")
         self._model = BlockModel(
-            vocabulary, vocabulary.mask_id, int(logit_shift), prefill_chunk, rescore_last
+            vocabulary, _mask_id(vocabulary), int(logit_shift), prefill_chunk, rescore_last
         )
 
     def open(self, job: Job) -> BlockSequence:
         """Starts a sequence; raises InvalidRequest for a plan it cannot follow."""
-        plan = job.denoising
-        if plan is None or plan.strategy not in STRATEGIES:
-            raise InvalidRequest.field(
-                "diffusion.strategy", f"must be one of {', '.join(STRATEGIES)}"
-            )
+        plan = _plan(job)
         if plan.block_length < 1 or GRAIN % plan.block_length:
             raise InvalidRequest.field("diffusion.block_length", f"must divide {GRAIN}")
         return BlockSequence(job, plan, self._model)
+
+
+class MaskedDiffusion:
+    """Masked diffusion with attention in both directions over all of the text.
+
+    ``logit_shift`` as in BlockDiffusion (Dream has it, LLaDA has not). With
+    ``prefix_cache`` the text left of the open block is computed once a block.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, *, logit_shift: bool, prefix_cache: bool = False
+    ) -> None:
+        self._model = BlockModel(
+            vocabulary,
+            _mask_id(vocabulary),
+            int(logit_shift),
+            prefill_chunk=0,
+            rescore_last=False,
+            sees_right=True,
+        )
+        self._prefix_cache = prefix_cache
+
+    def open(self, job: Job) -> WholeCanvasSequence:
+        """Starts a sequence; raises InvalidRequest for a plan it cannot follow."""
+        return WholeCanvasSequence(job, _plan(job), self._model, keeps_prefix=self._prefix_cache)
+
+
+def _mask_id(vocabulary: Vocabulary) -> int:
+    if vocabulary.mask_id is None:
+        raise ValueError("a masked diffusion model needs a mask token")
+    return vocabulary.mask_id
+
+
+def _plan(job: Job) -> DenoisingPlan:
+    plan = job.denoising
+    if plan is None or plan.strategy not in STRATEGIES:
+        raise InvalidRequest.field("diffusion.strategy", f"must be one of {', '.join(STRATEGIES)}")
+    return plan

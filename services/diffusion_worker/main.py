@@ -8,7 +8,7 @@ import sys
 from pydantic import Field
 
 from services.chassis.process import Stop, run_service
-from services.diffusion_worker.family import BlockDiffusion
+from services.diffusion_worker.family import BlockDiffusion, MaskedDiffusion
 from services.generation.checkpoint import Checkpoint
 from services.generation.loading import Kind
 from services.generation.sequence import Family
@@ -26,8 +26,13 @@ class DiffusionWorkerSettings(WorkerSettings):
 
 
 def open_family(checkpoint: Checkpoint) -> Family:
-    """Block diffusion, as the checkpoint's card has it."""
-    return BlockDiffusion(checkpoint.vocabulary, logit_shift=checkpoint.card.logit_shift)
+    """Masked diffusion of the kind that the checkpoint's card names."""
+    vocabulary, card = checkpoint.vocabulary, checkpoint.card
+    if card.sees_right:
+        return MaskedDiffusion(
+            vocabulary, logit_shift=card.logit_shift, prefix_cache=card.prefix_cache
+        )
+    return BlockDiffusion(vocabulary, logit_shift=card.logit_shift)
 
 
 async def serve(settings: DiffusionWorkerSettings, stop: Stop) -> None:

@@ -36,6 +36,8 @@ class BlockModel:
     """1 where the logits of a position speak of the next token, 0 where of its own."""
     prefill_chunk: int
     rescore_last: bool
+    sees_right: bool = False
+    """Whether a position sees those right of its block; see MaskedDiffusion."""
 
 
 class BlockSequence:
@@ -47,7 +49,13 @@ class BlockSequence:
         self._plan = plan
         self._strategy = STRATEGIES[plan.strategy]
         self._model = model
-        self._canvas = Canvas(job.prompt_ids, job.max_new_tokens, plan.block_length, model.mask_id)
+        self._canvas = Canvas(
+            job.prompt_ids,
+            job.max_new_tokens,
+            plan.block_length,
+            model.mask_id,
+            from_answer=model.sees_right,
+        )
         self._cached = 0
         """Positions whose keys and values are final; the start of a block."""
         self._sent = len(job.prompt_ids)
@@ -178,7 +186,8 @@ class BlockSequence:
             self._plan,
             self._plan.max_steps - self._steps[block],
             eos_id,
-            first_is_settled=masked[0] - self._model.shift < canvas.open,
+            first_is_settled=not self._model.sees_right
+            and masked[0] - self._model.shift < canvas.open,
         )
         for index in decision.chosen:
             canvas.place(masked[index], guesses[index].token)

@@ -125,6 +125,8 @@ class ModelCard(_Part):
     """All that the model was trained for; empty: that one alone."""
     block_origin: Literal["document"] = "document"
     logit_shift: bool = True
+    prefix_cache: bool = False
+    """For masked_diffusion: text left of the open block is computed once a block."""
     prompt: Templates
     thinking: ThinkingMarks | None = None
     defaults: DecodingDefaults = DecodingDefaults()
@@ -144,13 +146,15 @@ class ModelCard(_Part):
             raise ValueError(f"block_length and block_lengths must divide {GRAIN}")
         if self.parameters_active > self.parameters_total:
             raise ValueError("parameters_active is more than parameters_total")
+        if self.prefix_cache and not self.sees_right:
+            raise ValueError("prefix_cache is for family masked_diffusion alone")
         needs = {
-            "infill": self.prompt.infill,
+            "infill": self.sees_right or self.prompt.infill,
             "edit": self.prompt.edit,
             "thinking": self.thinking,
         }
         for ability, need in needs.items():
-            if ability in self.capabilities and need is None:
+            if ability in self.capabilities and not need:
                 raise ValueError(f"capability {ability} has no template or marks")
         return self
 
@@ -164,6 +168,11 @@ class ModelCard(_Part):
     def trained_block_lengths(self) -> tuple[int, ...]:
         """Block lengths that a call may ask for."""
         return self.block_lengths or (self.block_length,)
+
+    @property
+    def sees_right(self) -> bool:
+        """Whether the model sees what stands right of the answer."""
+        return self.family == "masked_diffusion"
 
     @property
     def control_tokens(self) -> tuple[str, ...]:

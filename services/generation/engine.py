@@ -137,11 +137,11 @@ class Engine:
     def _check(self, job: Job) -> None:
         if not job.prompt_ids:
             raise InvalidRequest("the prompt is empty")
-        room = self._model.max_context - len(job.prompt_ids)
+        room = self._model.max_context - job.given
         if not 0 < job.max_new_tokens <= room:
             raise LimitExceeded.field(
                 "sampling.max_new_tokens",
-                f"{job.max_new_tokens} do not fit behind a prompt of {len(job.prompt_ids)} tokens"
+                f"{job.max_new_tokens} do not fit beside an input of {job.given} tokens"
                 f" in a context of {self._model.max_context}",
             )
         if job.deadline is not None and job.deadline <= time.monotonic():

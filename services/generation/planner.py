@@ -73,23 +73,29 @@ class Planner:
         """``job`` for another gap of the same request, and whether its ends were cut."""
         room = limits.max_context - max_new_tokens
         encoded = self._prompts.encode(source, Thinking(), room)
-        job = replace(job, prompt_ids=encoded.ids, max_new_tokens=max_new_tokens)
+        job = replace(
+            job,
+            prompt_ids=encoded.ids,
+            suffix_ids=encoded.suffix,
+            max_new_tokens=max_new_tokens,
+        )
         return job, encoded.truncated
 
     def _job(self, request: Request, source: Input, limits: Limits) -> tuple[Job, bool]:
         sampling = request.sampling
         most = _most_new_tokens(request, limits)
         encoded = self._prompts.encode(source, request.thinking, _room(source, most, limits))
-        left = limits.max_context - len(encoded.ids)
+        left = limits.max_context - len(encoded)
         if most is not None and most > left:
             raise LimitExceeded.field(
                 "sampling.max_new_tokens",
-                f"{most} and a prompt of {len(encoded.ids)} tokens are over the context of "
+                f"{most} and a prompt of {len(encoded)} tokens are over the context of "
                 f"{limits.max_context}",
             )
         job = Job(
             request_id=request.request_id,
             prompt_ids=encoded.ids,
+            suffix_ids=encoded.suffix,
             max_new_tokens=most or min(limits.max_new_tokens, left),
             temperature=_or(sampling.temperature, 0.0),
             top_p=_or(sampling.top_p, 1.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.chassis.errors import LimitExceeded, UnsupportedParameter
 from services.generation.card import ModelCard
@@ -15,11 +15,18 @@ FIELDS: dict[type[Input], str] = {Prompt: "prompt", Chat: "chat", Infill: "infil
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A prompt in tokens; ``thinking`` says that the answer starts inside the reasoning."""
+    """A prompt in tokens; ``thinking`` says that the answer starts inside the reasoning.
+
+    ``suffix`` comes behind the answer, for a model that sees what is right of it.
+    """
 
     ids: tuple[int, ...]
     thinking: bool = False
     truncated: bool = False
+    suffix: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids) + len(self.suffix)
 
 
 class PromptEncoder:
@@ -48,8 +55,8 @@ class PromptEncoder:
             case Edit(text, instruction):
                 template = _required(self._card.prompt.edit, "edit")
                 encoded = Encoded(tuple(self._render(template, instruction=instruction, text=text)))
-        if len(encoded.ids) > room:
-            raise _too_long(source, f"{len(encoded.ids)} tokens", room)
+        if len(encoded) > room:
+            raise _too_long(source, f"{len(encoded)} tokens", room)
         return encoded
 
     def _render(self, template: str, **values: str) -> list[int]:
@@ -78,18 +85,29 @@ class PromptEncoder:
             raise _too_long(source, f"{_length(source)} characters", room)
 
     def _infill(self, source: Infill, room: int) -> Encoded:
-        template = _required(self._card.prompt.infill, "infill")
         most = max(room, 1) * self._codec.longest_piece
         cut = Infill(source.prefix[-most:], source.suffix[:most])
-        budget = room - len(self._render(template, prefix="", suffix=""))
+        budget = room - len(self._surroundings(Infill("", "")))
         while True:
             if budget < 1:
                 raise _too_long(source, "the gap's surroundings", room)
-            ids = self._render(template, prefix=cut.prefix, suffix=cut.suffix)
-            if len(ids) <= room:
-                return Encoded(tuple(ids), truncated=cut != source)
+            encoded = self._surroundings(cut)
+            if len(encoded) <= room:
+                return replace(encoded, truncated=cut != source)
             cut = self._nearer(cut, budget)
             budget -= 1
+
+    def _surroundings(self, gap: Infill) -> Encoded:
+        """A gap's two sides: around the answer where the model sees both, else in a template.
+
+        A text that starts with the gap starts with the end token, which stands
+        between texts: under logit shift the first position has no prediction.
+        """
+        if not self._card.sees_right:
+            template = _required(self._card.prompt.infill, "infill")
+            return Encoded(tuple(self._render(template, prefix=gap.prefix, suffix=gap.suffix)))
+        before = self._codec.encode(gap.prefix) or [self._codec.special(self._card.eos_token)]
+        return Encoded(tuple(before), suffix=tuple(self._codec.encode(gap.suffix)))
 
     def _nearer(self, source: Infill, budget: int) -> Infill:
         """``source`` cut to ``budget`` tokens.

@@ -75,7 +75,7 @@ class Run:
         return Finished(
             finish_reason=reason,
             usage=Usage(
-                prompt_tokens=len(job.prompt_ids),
+                prompt_tokens=job.given,
                 completion_tokens=tokens,
                 thinking_tokens=self._transcript.thinking_tokens,
                 denoise_steps=figures.denoise_steps,

@@ -163,7 +163,8 @@ class Job:
     """One sequence for the engine: everything resolved, nothing optional left.
 
     ``prompt_ids`` hold whatever opens the answer (e.g. a thinking mark);
-    ``thinking`` says that generation starts inside the reasoning.
+    ``thinking`` says that generation starts inside the reasoning. ``suffix_ids``
+    stand behind the answer, for models that see what is right of it.
     """
 
     request_id: str
@@ -181,6 +182,12 @@ class Job:
     thinking: bool = False
     max_thinking_tokens: int | None = None
     denoising: DenoisingPlan | None = None
+    suffix_ids: tuple[int, ...] = ()
+
+    @property
+    def given(self) -> int:
+        """Tokens that the request brings along."""
+        return len(self.prompt_ids) + len(self.suffix_ids)
 
 
 @dataclass(frozen=True, slots=True)

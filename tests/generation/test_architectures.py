@@ -11,12 +11,14 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, Gemma2Config, LlamaConfig, PreTrainedConfig, Qwen3Config
 
+from braid.inference.v1 import inference_pb2 as pb
 from services.generation.architectures import PUBLISHED, check_plain
 from services.generation.card import CheckpointError
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.sequence import Rows
 from services.generation.slot_model import SlotModel
 from tests.checkpoints import BLOCK
+from tests.generation.serving import serving
 from tests.published import CARDS, LAYOUTS, Reference, write_published
 
 TOKENS = [5 + 11 * place % 200 for place in range(3 * BLOCK)]
@@ -40,6 +42,23 @@ def test_published_layouts_give_the_published_logits(layout: str, tmp_path: Path
     given = model.forward([(0, Rows(TOKENS, 0, reach, list(range(len(TOKENS)))))])
     seen = torch.arange(len(TOKENS))[None, :] < torch.tensor(reach)[:, None]
     torch.testing.assert_close(given, reference.logits(TOKENS, seen), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+async def test_published_layouts_answer(layout: str, tmp_path: Path) -> None:
+    """Each is served by its family; a gap needs no template where both its sides are seen."""
+    async with serving(write_published(tmp_path, layout)) as worker:
+        sampling = pb.Sampling(max_new_tokens=12, seed=1)
+        finished = (await worker.pieces(prompt="abc", sampling=sampling))[1]
+        assert finished.usage.denoise_steps > 0
+        gap = pb.Infill(prefix="four", suffix="sevenths")
+        finished = (await worker.pieces(infill=gap, sampling=sampling))[1]
+        marks = 0 if CARDS[layout]["family"] == "masked_diffusion" else 3
+        assert finished.usage.prompt_tokens == len("four") + len("sevenths") + marks
+        texts, finished = await worker.pieces(
+            edit=pb.Edit(text="kept, old", spans=[pb.Span(start=6, end=9)]), sampling=sampling
+        )
+        assert "".join(texts).startswith("kept, ")
 
 
 def test_every_published_layout_is_tested() -> None:
@@ -90,7 +109,8 @@ def test_what_has_no_twin_is_refused_by_name(
 def test_the_card_must_say_what_the_checkpoint_is(layout: str, tmp_path: Path) -> None:
     """A card with the wrong family or shift would decode nonsense; it is refused."""
     folder = write_published(tmp_path, layout)
-    wrong = {"family": "autoregressive", "logit_shift": not CARDS[layout]["logit_shift"]}
+    shift = CARDS[layout]["logit_shift"]
+    wrong = {"family": "autoregressive", "logit_shift": not shift, "capabilities": []}
     spoil(folder / "braid.json", wrong)
     with pytest.raises(CheckpointError) as caught:
         read_checkpoint(folder)

@@ -49,6 +49,7 @@ def spoil(path: Path, **changes: Any) -> None:
         ({"parameters_active": 10**9}, "parameters_active"),
         ({"thinking": None}, "thinking"),
         ({"mask_token": None}, "mask_token"),
+        ({"prefix_cache": True}, "prefix_cache"),
     ],
 )
 def test_bad_card_is_named_by_file_and_field(
@@ -69,6 +70,15 @@ def test_template_must_hold_its_places() -> None:
     card["prompt"]["plain"] = "<|user|>"
     with pytest.raises(ValueError, match=r"plain must hold \{prompt\} once"):
         ModelCard.model_validate(card)
+
+
+def test_a_model_that_sees_both_sides_needs_no_infill_template() -> None:
+    """A gap's right side is on the canvas; only then may the template be missing."""
+    card = card_of(Paradigm.DIFFUSION)
+    del card["prompt"]["infill"]
+    with pytest.raises(ValueError, match="capability infill"):
+        ModelCard.model_validate(card)
+    assert ModelCard.model_validate(card | {"family": "masked_diffusion"}).sees_right
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nul"])

@@ -164,3 +164,28 @@ def test_missing_template_is_named() -> None:
     with pytest.raises(UnsupportedParameter) as caught:
         PromptEncoder(bare, CODEC).encode(Infill("a", "b"), Thinking(), ROOM)
     assert caught.value.violations[0].field == "infill"
+
+
+def around(prefix: str, suffix: str, room: int = ROOM) -> Encoded:
+    """A gap as a model is asked that sees both sides of it."""
+    described = card(family="masked_diffusion")
+    return PromptEncoder(described, CODEC).encode(Infill(prefix, suffix), UNSAID, room)
+
+
+def test_a_gap_lies_between_its_sides_where_both_are_seen() -> None:
+    """No template is written: what is before the gap goes before, what is behind goes behind."""
+    encoded = around("a(", ")\n")
+    assert (spelled(encoded.ids), spelled(encoded.suffix)) == ("a(", ")\n")
+    assert spelled(around("", "b").ids) == "<|eos|>"
+    assert around("b", "").suffix == ()
+
+
+def test_a_gap_between_long_sides_keeps_what_is_near() -> None:
+    """Both sides together fit the room, cut at their far ends."""
+    encoded = around("p" * 300 + "<", ">" + "s" * 300, room=40)
+    assert len(encoded) <= 40
+    assert encoded.truncated
+    assert spelled(encoded.ids).endswith("p<")
+    assert spelled(encoded.suffix).startswith(">s")
+    with pytest.raises(LimitExceeded, match="infill"):
+        around("p" * 9, "s" * 9, room=1)
