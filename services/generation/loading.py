@@ -131,6 +131,7 @@ class Loader:
 
     async def _start_engine(self, folder: Path, uri: str) -> LoadedModel:
         checkpoint, slots = await asyncio.to_thread(self._read_weights, folder)
+        self._metrics.follow_experts(slots.expert_load)
         settings, card = self._settings, checkpoint.card
         limits = settings.limits(card.max_context)
         engine = Engine(

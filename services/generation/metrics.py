@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Enum, Gauge, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
+from services.generation.experts import ExpertLoad
 from services.generation.lifecycle import Lifecycle, State
 from services.generation.node_status import StatusBoard
 from services.generation.types import Finished
@@ -101,6 +105,11 @@ class WorkerMetrics:
             gauge = Gauge(name, meaning, registry=self._registry)
             gauge.set_function(partial(_read, board, field))
 
+    def follow_experts(self, load: ExpertLoad) -> None:
+        """Exports a mixture's load as it is at each scrape; nothing for a dense model."""
+        if load:
+            self._registry.register(_ExpertTokens(load))
+
     def ended(self, task: str, code: str, seconds: float) -> None:
         """Counts one call, however it ended."""
         self.requests.labels(task, code).inc()
@@ -118,6 +127,25 @@ class WorkerMetrics:
         self.tokens_per_forward.observe(usage.tokens_per_forward)
         self.best_effort.inc(finished.best_effort)
         self.repairs.inc(finished.repairs)
+
+
+class _ExpertTokens(Collector):
+    """One series for each expert that the model has."""
+
+    def __init__(self, load: ExpertLoad) -> None:
+        self._load = load
+
+    def collect(self) -> Iterable[Metric]:
+        """Counts so far."""
+        family = CounterMetricFamily(
+            "braid_expert_tokens",
+            "Token rows that an expert computed.",
+            labels=("layer", "expert"),
+        )
+        for layer, counts in self._load.totals().items():
+            for expert, count in enumerate(counts):
+                family.add_metric((str(layer), str(expert)), count)
+        yield family
 
 
 def _read(board: StatusBoard, field: str) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from services.generation.experts import ExpertLoad
 from services.generation.lean_decoder import LeanDecoder
 from services.generation.packing import Layout, Pack, pack
 from services.generation.sequence import Rows
@@ -44,6 +45,7 @@ class SlotModel:
         sharing = module.config.num_attention_heads // shape.kv_heads
         self._layout = Layout(length, sharing, shape.dtype, shape.device)
         self._cache = SlotCache(shape, slots, max_context)
+        self.expert_load = ExpertLoad(module)
         self._decoder = _decoder(module, length, lean=lean)
 
     @torch.inference_mode()

@@ -25,6 +25,7 @@ from services.cli.etcd_process import EtcdProcess
 from tests.checkpoints import record_of
 from tests.etcd import etcdctl, new_etcd
 from tests.eventually import eventually
+from tests.published import EXPERTS, write_published
 from tests.worker_process import MODULES, ROOT, TTL_S, WorkerProcess, put_record
 
 pytestmark = pytest.mark.timeout(300)
@@ -251,6 +252,16 @@ async def code_free(call: Any) -> grpc.StatusCode | None:
     except grpc.aio.AioRpcError as error:
         return error.code()
     return None
+
+
+async def test_a_mixture_tells_its_load(started: Started, tmp_path: Path) -> None:
+    """A published mixture is served like any model, and exports what each expert computed."""
+    folder = write_published(tmp_path / "mixture", "sdar_moe")
+    put_record(started.etcd, record_of(folder, "tiny-moe"))
+    worker = await started.registered(node_id="mixture", model="tiny-moe")
+    series = 'braid_expert_tokens_total{{expert="{}",layer="1"}}'
+    assert sum(worker.metric(series.format(expert)) for expert in range(EXPERTS)) > 0
+    worker.kill()
 
 
 async def test_second_node_of_the_same_id_ends(started: Started, steady: WorkerProcess) -> None:
