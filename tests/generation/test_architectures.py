@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,20 @@ def test_shapes_are_compared_under_the_published_names(tmp_path: Path) -> None:
     spoil(folder / "config.json", {"mlp_hidden_size": 64})
     with pytest.raises(CheckpointError, match=r"down_proj.*\[32, 48\], the config says \[32, 64\]"):
         load_model(read_checkpoint(folder), "cpu", "auto")
+
+
+def test_a_tensor_that_is_not_loaded_ends_the_start(tmp_path: Path) -> None:
+    """Where transformers would go on with random numbers, the tensor is named and refused."""
+    checkpoint = read_checkpoint(write_published(tmp_path, "llada"))
+    blocks = r"^model\.transformer\.blocks\.(\d+)\."
+    tensors = {pattern: new for pattern, new in checkpoint.tensors.items() if "_proj" not in new}
+    tensors[blocks + r"([qkv])_proj\."] = r"model.layers.\1.self_attn.\2_proj."
+    tensors[blocks + r"ff_proj\."] = r"model.layers.\1.mlp.gate_proj."
+    tensors[blocks + r"up_proj\."] = r"model.layers.\1.mlp.up_proj."
+    tensors[blocks + r"attn_out\."] = r"model.layers.\1.self_attn.o_proj."
+    tensors[blocks + r"ff_out\."] = r"model.layers.\1.mlp.down_proj."
+    with pytest.raises(CheckpointError, match=r"self_attn\.k_proj\.weight.*: not loaded"):
+        load_model(replace(checkpoint, tensors=tensors), "cpu", "float32")
 
 
 @pytest.mark.parametrize(
