@@ -54,7 +54,16 @@ CARD: dict[str, Any] = {
         "edit": "<|user|>{instruction}\n{text}<|assistant|>",
     },
     "thinking": {"open": "<think>", "close": "</think>"},
-    "capabilities": ["infill", "edit", "template", "json_schema", "thinking", "seed"],
+    "capabilities": [
+        "infill",
+        "edit",
+        "template",
+        "json_schema",
+        "regex",
+        "choice",
+        "thinking",
+        "seed",
+    ],
     "warmup": ["warm", "up"],
     "tasks": ["TASK_TEXT_GENERATION"],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from services.chassis.errors import InvalidRequest
+from services.diffusion_worker.guided import GuidedSequence
 from services.diffusion_worker.sequence import BlockModel, BlockSequence
 from services.diffusion_worker.strategy import STRATEGIES
 from services.diffusion_worker.whole_canvas import WholeCanvasSequence
@@ -38,6 +39,8 @@ class BlockDiffusion:
         plan = _plan(job)
         if plan.block_length < 1 or GRAIN % plan.block_length:
             raise InvalidRequest.field("diffusion.block_length", f"must divide {GRAIN}")
+        if job.automaton is not None:
+            return GuidedSequence(job, plan, self._model, job.automaton)
         return BlockSequence(job, plan, self._model)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
+import structlog
+
 from services.chassis.errors import ConstraintNotMet
-from services.generation.constraint import SchemaCheck
 from services.generation.figures import repaired
+from services.generation.grammar.compiler import Check
 from services.generation.limits import Limits
 from services.generation.planner import MAX_SEED, Plan, Planner
 from services.generation.span_edit import SpanEdit
@@ -22,6 +24,8 @@ REPAIR_TEMPERATURE = 0.5
 """Least temperature of a second try: a greedy one would only repeat the first."""
 
 Events = AsyncGenerator[Event, None]
+
+log = structlog.get_logger()
 
 
 class Submits(Protocol):
@@ -35,17 +39,35 @@ class Submits(Protocol):
 class Answering:
     """Runs plans as one or more sequences; the caller sees one answer."""
 
-    def __init__(self, engine: Submits, planner: Planner) -> None:
+    def __init__(
+        self, engine: Submits, planner: Planner, on_violation: Callable[[], None] = lambda: None
+    ) -> None:
         self._engine = engine
         self._planner = planner
+        self._on_violation = on_violation
 
     def events(self, plan: Plan, limits: Limits) -> Events:
         """The answer's events; the last is a Finished. Closing them frees the engine."""
+        if plan.check is not None and plan.job.automaton is not None:
+            return self._kept(plan, plan.check, limits)
         if plan.check is not None:
             return self._checked(plan, plan.check, limits)
         return self._unchecked(plan, plan.job, limits)
 
-    async def _checked(self, plan: Plan, check: SchemaCheck, limits: Limits) -> Events:
+    async def _kept(self, plan: Plan, check: Check, limits: Limits) -> Events:
+        """Passes on what the automaton lets through; the check is an alarm that stays silent."""
+        texts: list[str] = []
+        async with aclosing(self._unchecked(plan, plan.job, limits)) as events:
+            async for event in events:
+                if isinstance(event, Delta):
+                    texts.append(event.text)
+                elif not await asyncio.to_thread(check, "".join(texts)):
+                    self._on_violation()
+                    log.error("constraint_violated", request_id=plan.job.request_id)
+                    raise ConstraintNotMet("the answer does not conform: a fault of this service")
+                yield event
+
+    async def _checked(self, plan: Plan, check: Check, limits: Limits) -> Events:
         """Holds the text back until it conforms; tries once more where it does not.
 
         An answer that was cut short is passed on as it is, and says so.
@@ -56,12 +78,12 @@ class Answering:
             text, last, finished = await gathered(self._unchecked(plan, job, limits))
             tries.append(finished)
             whole = finished.finish_reason is FinishReason.STOP
-            if not whole or await asyncio.to_thread(check.accepts, text):
+            if not whole or await asyncio.to_thread(check, text):
                 if text:
                     yield replace(last, text=text)
                 yield repaired(tries)
                 return
-        raise ConstraintNotMet(f"no answer in {len(tries)} tries conforms to the schema")
+        raise ConstraintNotMet(f"no answer in {len(tries)} tries conforms to the constraint")
 
     def _unchecked(self, plan: Plan, job: Job, limits: Limits) -> Events:
         if plan.edit is not None:

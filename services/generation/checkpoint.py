@@ -40,14 +40,19 @@ class Checkpoint:
     @property
     def vocabulary(self) -> Vocabulary:
         """The tokens as the engine knows them."""
-        marks, card = self.card.thinking, self.card
-        return Vocabulary(
-            pieces=token_bytes(self.codec.tokenizer),
-            eos_id=self.codec.special(card.eos_token),
-            mask_id=self.codec.special(card.mask_token) if card.mask_token else None,
-            think_open_id=self.codec.special(marks.open) if marks else None,
-            think_close_id=self.codec.special(marks.close) if marks else None,
-        )
+        return vocabulary_of(self.card, self.codec)
+
+
+def vocabulary_of(card: ModelCard, codec: TextCodec) -> Vocabulary:
+    """The tokens of a tokenizer with the meanings that a card gives some of them."""
+    marks = card.thinking
+    return Vocabulary(
+        pieces=token_bytes(codec.tokenizer),
+        eos_id=codec.special(card.eos_token),
+        mask_id=codec.special(card.mask_token) if card.mask_token else None,
+        think_open_id=codec.special(marks.open) if marks else None,
+        think_close_id=codec.special(marks.close) if marks else None,
+    )
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:

@@ -1,7 +1,6 @@
-"""The form an answer must have: checked at intake, judged when the answer is whole.
+"""Whether a whole answer conforms to its schema, judged by jsonschema.
 
-Only JSON Schema is kept to, by looking at the finished answer. A constraint that
-steers decoding would be compiled here as well, and handed to the job.
+For answers that are kept to the schema this is an alarm; for others it is all there is.
 """
 
 from __future__ import annotations
@@ -16,15 +15,10 @@ from jsonschema.validators import extend
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from services.chassis.errors import InvalidRequest, UnsupportedParameter
-from services.generation.schema import BadSchema, read_schema, strict_json
-from services.generation.types import Constraint
+from services.generation.schema import BadSchema, strict_json
 
 CHECK_S = 1.0
 """Longest time that checking one answer may take."""
-
-FIELD = "constraint.json_schema"
-SUPPORTED = ("json_schema",)
 
 _PROBES: tuple[Any, ...] = (None, True, 0, "", [], {})
 
@@ -93,21 +87,3 @@ class SchemaCheck:
 
 def _extended(keywords: dict[str, Keyword]) -> Any:
     return extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]
-
-
-def compile_constraint(constraint: Constraint | None) -> SchemaCheck | None:
-    """The check of a constraint; None where there is none.
-
-    Raises InvalidRequest with a pointer to the fault and UnsupportedParameter
-    for a form that this worker does not keep to.
-    """
-    if constraint is None:
-        return None
-    if constraint.kind not in SUPPORTED:
-        raise UnsupportedParameter.field(f"constraint.{constraint.kind}", "is not supported here")
-    try:
-        check = SchemaCheck(read_schema(constraint.value))
-        check.probe()
-    except BadSchema as error:
-        raise InvalidRequest.field(FIELD, str(error)) from None
-    return check

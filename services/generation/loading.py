@@ -23,8 +23,7 @@ from services.generation.checkpoint import Checkpoint, load_model, read_checkpoi
 from services.generation.engine import Engine
 from services.generation.lifecycle import Lifecycle, State
 from services.generation.metrics import WorkerMetrics
-from services.generation.planner import Planner
-from services.generation.prompt import PromptEncoder
+from services.generation.planner import planner_of
 from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
@@ -138,14 +137,14 @@ class Loader:
             slots, self._kind.open_family(checkpoint), checkpoint.vocabulary, limits.for_engine()
         )
         calls = TrackedEngine(engine)
-        planner = Planner(card, PromptEncoder(card, checkpoint.codec))
+        planner = planner_of(checkpoint)
         served = ServedModel(
             served_by=ServedBy(
                 self._node_id, settings.group, settings.model, settings.version, card.paradigm
             ),
             card=card,
             planner=planner,
-            answering=Answering(calls, planner),
+            answering=Answering(calls, planner, self._metrics.constraint_violations.inc),
             limits=limits,
             weights_uri=uri,
         )

@@ -78,6 +78,11 @@ class WorkerMetrics:
         self.repairs = Counter(
             "braid_repairs", "Answers generated again for their constraint.", registry=registry
         )
+        self.constraint_violations = Counter(
+            "braid_constraint_violations",
+            "Answers that were kept to a form and broke it; more than 0 is a fault.",
+            registry=registry,
+        )
         self.weights_mismatches = Counter(
             "braid_weights_mismatches", "Versions refused for a wrong hash.", registry=registry
         )

@@ -8,11 +8,13 @@ from typing import TypeVar
 
 from services.chassis.errors import LimitExceeded, UnsupportedParameter
 from services.generation.card import ModelCard
-from services.generation.constraint import SchemaCheck, compile_constraint
+from services.generation.checkpoint import Checkpoint
 from services.generation.denoising import plan_denoising
+from services.generation.grammar.compiler import KINDS, Check, Form, FormCompiler
 from services.generation.limits import Limits
 from services.generation.prompt import PromptEncoder
 from services.generation.types import (
+    Constraint,
     Edit,
     Infill,
     Input,
@@ -24,6 +26,8 @@ from services.generation.types import (
 T = TypeVar("T")
 
 MAX_SEED = 2**63 - 1
+STEERED = ("autoregressive", "masked_block_diffusion")
+"""Families whose sequences keep to an automaton; answers of others are judged when whole."""
 _ANSWER_SHARE = 4
 """An infill without max_new_tokens leaves a quarter of the context to its answer."""
 
@@ -33,21 +37,23 @@ class Plan:
     """How one request is answered.
 
     ``job`` is the first, often the only, sequence; an edit of spans goes on from
-    it with ``edit``. ``check`` judges the whole answer.
+    it with ``edit``. ``check`` judges the whole answer; where the job has no automaton
+    it is all that the form is kept to by.
     """
 
     job: Job
     truncated: bool = False
-    check: SchemaCheck | None = None
+    check: Check | None = None
     edit: Edit | None = None
 
 
 class Planner:
     """Judges requests by one model's abilities and writes them as jobs."""
 
-    def __init__(self, card: ModelCard, prompts: PromptEncoder) -> None:
+    def __init__(self, card: ModelCard, prompts: PromptEncoder, forms: FormCompiler) -> None:
         self._card = card
         self._prompts = prompts
+        self._forms = forms
 
     def plan(self, request: Request, limits: Limits) -> Plan:
         """The plan under ``limits``.
@@ -56,7 +62,7 @@ class Planner:
         anything is computed.
         """
         self._refuse_unsupported(request)
-        check = compile_constraint(request.constraint)
+        form = self._form(request.constraint)
         source = request.input
         edit = source if isinstance(source, Edit) and source.spans else None
         if edit:
@@ -65,7 +71,11 @@ class Planner:
         job, truncated = self._job(request, source, limits)
         if edit and job.max_new_tokens < len(edit.spans):
             raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
-        return Plan(job, truncated, check, edit)
+        if form is None:
+            return Plan(job, truncated, None, edit)
+        if self._card.family in STEERED and not edit and not job.thinking:
+            job = _kept_to(form, job)
+        return Plan(job, truncated, form.check, edit)
 
     def gap(
         self, job: Job, source: Infill, max_new_tokens: int, limits: Limits
@@ -112,6 +122,15 @@ class Planner:
         )
         return job, encoded.truncated
 
+    def _form(self, constraint: Constraint | None) -> Form | None:
+        if constraint is None:
+            return None
+        if constraint.kind not in KINDS or constraint.kind not in self._card.capabilities:
+            raise UnsupportedParameter.field(
+                f"constraint.{constraint.kind}", "is not supported by this model"
+            )
+        return self._forms.compile(constraint)
+
     def _refuse_unsupported(self, request: Request) -> None:
         if request.thinking.enabled:
             fits = not isinstance(request.input, Infill | Edit)
@@ -119,6 +138,24 @@ class Planner:
                 raise UnsupportedParameter.field(
                     "thinking.enabled", "this model does not reason before such an answer"
                 )
+
+
+def planner_of(checkpoint: Checkpoint) -> Planner:
+    """The planner of a model that has been read."""
+    forms = FormCompiler(checkpoint.vocabulary, checkpoint.codec.encode)
+    return Planner(checkpoint.card, PromptEncoder(checkpoint.card, checkpoint.codec), forms)
+
+
+def _kept_to(form: Form, job: Job) -> Job:
+    if job.stop:
+        raise UnsupportedParameter.field("sampling.stop", "is not supported beside a constraint")
+    shortest = form.automaton.shortest
+    if shortest > job.max_new_tokens:
+        raise LimitExceeded.field(
+            "sampling.max_new_tokens",
+            f"{job.max_new_tokens} do not hold the shortest answer of {shortest} tokens",
+        )
+    return replace(job, automaton=form.automaton)
 
 
 def gap_of(edit: Edit, written: str, end: int) -> Infill:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from services.generation.grammar.token_automaton import TokenAutomaton
 
 
 class Priority(enum.IntEnum):
@@ -164,7 +168,8 @@ class Job:
 
     ``prompt_ids`` hold whatever opens the answer (e.g. a thinking mark);
     ``thinking`` says that generation starts inside the reasoning. ``suffix_ids``
-    stand behind the answer, for models that see what is right of it.
+    stand behind the answer, for models that see what is right of it. ``automaton``
+    is what the answer is kept to.
     """
 
     request_id: str
@@ -183,6 +188,7 @@ class Job:
     max_thinking_tokens: int | None = None
     denoising: DenoisingPlan | None = None
     suffix_ids: tuple[int, ...] = ()
+    automaton: TokenAutomaton | None = field(default=None, repr=False, compare=False)
 
     @property
     def given(self) -> int:

@@ -30,8 +30,7 @@ from services.diffusion_worker.family import BlockDiffusion
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.engine import Engine, EngineLimits
 from services.generation.limits import Limits
-from services.generation.planner import Planner
-from services.generation.prompt import PromptEncoder
+from services.generation.planner import Planner, planner_of
 from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
 from services.generation.types import Delta, Edit, Finished, Job, Prompt, Request, Usage
@@ -123,7 +122,7 @@ async def contestant(folder: Path, dtype: str) -> AsyncIterator[Contestant]:
     engine = Engine(model, family, vocabulary, EngineLimits())
     engine.start()
     try:
-        yield Contestant(engine, model, Planner(card, PromptEncoder(card, checkpoint.codec)))
+        yield Contestant(engine, model, planner_of(checkpoint))
     finally:
         await engine.stop()
 

@@ -6,7 +6,9 @@ import time
 from typing import Any
 
 from services.generation.card import ModelCard
+from services.generation.checkpoint import vocabulary_of
 from services.generation.codec import TextCodec
+from services.generation.grammar.compiler import FormCompiler
 from services.generation.limits import Limits
 from services.generation.planner import Planner
 from services.generation.prompt import PromptEncoder
@@ -36,7 +38,9 @@ def codec() -> TextCodec:
 def planner(paradigm: Paradigm = Paradigm.DIFFUSION, **changes: Any) -> Planner:
     """A planner of a tiny model."""
     described = card(paradigm, **changes)
-    return Planner(described, PromptEncoder(described, codec()))
+    text = codec()
+    forms = FormCompiler(vocabulary_of(described, text), text.encode)
+    return Planner(described, PromptEncoder(described, text), forms)
 
 
 def request(source: Input | str = "hello", **fields: Any) -> Request:

@@ -26,8 +26,7 @@ from services.generation.codec import TextCodec
 from services.generation.engine import Engine
 from services.generation.limits import Limits
 from services.generation.metrics import WorkerMetrics
-from services.generation.planner import Planner
-from services.generation.prompt import PromptEncoder
+from services.generation.planner import planner_of
 from services.generation.reception import Reception, ServedModel, TrackedEngine
 from services.generation.sequence import Rows
 from services.generation.servicer import InferenceServicer
@@ -152,7 +151,7 @@ def _model(checkpoint: Checkpoint, answers: Mapping[str, str] | None) -> Any:
 
 def _reception(checkpoint: Checkpoint, calls: TrackedEngine, limits: Limits) -> Reception:
     card = checkpoint.card
-    planner = Planner(card, PromptEncoder(card, checkpoint.codec))
+    planner = planner_of(checkpoint)
     reception = Reception()
     reception.serve(
         ServedModel(

@@ -26,11 +26,16 @@ from services.generation.types import (
 from tests.fakes.engine import ScriptedEngine, say
 from tests.generation.requests import LIMITS, codec, planner, request
 
-OBJECT = Constraint("json_schema", '{"type":"object"}')
+OBJECT = Constraint("json_schema", '{"type":"object","properties":{"a":{"type":"integer"}}}')
+STEERED = {"paradigm": Paradigm.AUTOREGRESSIVE}
+JUDGED = {"family": "masked_diffusion"}
+"""A model whose answers are kept to a form by looking at them alone."""
 
 
-async def answer(engine: ScriptedEngine, source: Any = "hi", **fields: Any) -> list[Event]:
-    plans = planner(Paradigm.AUTOREGRESSIVE)
+async def answer(
+    engine: ScriptedEngine, source: Any = "hi", card: dict[str, Any] = STEERED, **fields: Any
+) -> list[Event]:
+    plans = planner(**card)
     plan = plans.plan(request(source, **fields), LIMITS)
     async with aclosing(Answering(engine, plans).events(plan, LIMITS)) as events:
         return [event async for event in events]
@@ -52,9 +57,27 @@ async def test_events_pass_as_they_come() -> None:
     assert end_of(events).finish_reason is FinishReason.STOP
 
 
-async def test_constrained_text_is_held_back_until_it_conforms() -> None:
-    """Under a schema the text comes at once, at the end, and only if it conforms."""
+async def test_steered_text_passes_as_it_comes() -> None:
+    """What an automaton let through is sent block by block."""
     events = await answer(ScriptedEngine(say('{"a":1}', pieces=3)), constraint=OBJECT)
+    assert len(events) == 4
+    assert text_of(events) == '{"a":1}'
+
+
+async def test_steered_answer_that_breaks_its_form_is_an_alarm() -> None:
+    """It is counted and the call fails: nothing like it may go unseen."""
+    violations: list[None] = []
+    plans = planner(**STEERED)
+    plan = plans.plan(request(constraint=OBJECT), LIMITS)
+    answering = Answering(ScriptedEngine(say("[1]")), plans, lambda: violations.append(None))
+    with pytest.raises(ConstraintNotMet):
+        await gathered(answering.events(plan, LIMITS))
+    assert len(violations) == 1
+
+
+async def test_judged_text_is_held_back_until_it_conforms() -> None:
+    """Where nothing steers, the text comes at once, at the end, and only if it conforms."""
+    events = await answer(ScriptedEngine(say('{"a":1}', pieces=3)), card=JUDGED, constraint=OBJECT)
     assert len(events) == 2
     assert text_of(events) == '{"a":1}'
     assert end_of(events).repairs == 0
@@ -63,7 +86,7 @@ async def test_constrained_text_is_held_back_until_it_conforms() -> None:
 async def test_answer_that_does_not_conform_is_tried_once_more() -> None:
     """A second try has another seed and some warmth; the end counts both tries' work."""
     engine = ScriptedEngine(say("[1]"), say("{}"))
-    events = await answer(engine, constraint=OBJECT, sampling=Sampling(seed=7))
+    events = await answer(engine, card=JUDGED, constraint=OBJECT, sampling=Sampling(seed=7))
     first, second = engine.jobs
     assert text_of(events) == "{}"
     assert (first.seed, second.seed) == (7, 8)
@@ -78,7 +101,7 @@ async def test_answer_that_never_conforms_is_an_error() -> None:
     """After the second bad try the call fails, and no text was sent."""
     engine = ScriptedEngine(say("free"))
     with pytest.raises(ConstraintNotMet):
-        await answer(engine, constraint=OBJECT)
+        await answer(engine, card=JUDGED, constraint=OBJECT)
     assert len(engine.jobs) == 2
 
 
@@ -86,7 +109,7 @@ async def test_answer_that_never_conforms_is_an_error() -> None:
 async def test_truncated_json_is_passed_on_as_it_is(reason: FinishReason) -> None:
     """An answer that was cut short is neither repaired nor tried again, and says so."""
     engine = ScriptedEngine(say('{"a":', reason))
-    events = await answer(engine, constraint=OBJECT)
+    events = await answer(engine, card=JUDGED, constraint=OBJECT)
     assert text_of(events) == '{"a":'
     assert end_of(events).finish_reason is reason
     assert len(engine.jobs) == 1

@@ -209,16 +209,47 @@ def test_parameter_of_another_strategy_is_refused(strategy: str, parameter: str)
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "constraint",
-    [Constraint("regex", "a"), Constraint("choice", options=("a",)), Constraint("template", "a")],
-)
-def test_constraint_that_is_not_kept_to_is_refused(
-    paradigm: Paradigm, constraint: Constraint
-) -> None:
+def test_constraint_that_is_not_kept_to_is_refused(paradigm: Paradigm) -> None:
     """A form that this worker cannot promise is refused by name."""
-    field = refused(UnsupportedParameter, paradigm, constraint=constraint)
-    assert field == f"constraint.{constraint.kind}"
+    field = refused(UnsupportedParameter, paradigm, constraint=Constraint("template", "a"))
+    assert field == "constraint.template"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("constraint", "words"),
+    [
+        (Constraint("json_schema", '{"not":{}}'), "/not"),
+        (Constraint("regex", "(?=a)"), "at character"),
+        (Constraint("regex", "("), "no regular expression"),
+    ],
+)
+def test_form_that_cannot_be_compiled_is_refused(
+    paradigm: Paradigm, constraint: Constraint, words: str
+) -> None:
+    """What is not regular or not known is named."""
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        plan(paradigm, constraint=constraint)
+    assert caught.value.violations[0].field == f"constraint.{constraint.kind}"
+
+
+@BOTH
+def test_stop_texts_beside_a_constraint_are_refused(paradigm: Paradigm) -> None:
+    """A stop text would break the form that the answer is kept to."""
+    constraint = Constraint("choice", options=("yes", "no"))
+    stopped = Sampling(stop=("e",))
+    field = refused(UnsupportedParameter, paradigm, constraint=constraint, sampling=stopped)
+    assert field == "sampling.stop"
+
+
+def test_spans_and_reasoning_are_judged_not_steered() -> None:
+    """Where the answer is more than one sequence, or begins with reasoning, it is only judged."""
+    constraint = Constraint("choice", options=("yes", "no"))
+    spans = Edit("a b", "", ((0, 1),))
+    assert plan(DIFFUSION, constraint=constraint).job.automaton is not None
+    judged = plan(DIFFUSION, spans, constraint=constraint)
+    assert judged.job.automaton is None
+    assert judged.check is not None
 
 
 @pytest.mark.parametrize("source", [Infill("a", "b"), Edit("a", "b")])

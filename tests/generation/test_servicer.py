@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -37,6 +38,10 @@ from tests.generation.test_lifecycle import living
 ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
 HERON = "A lazy heron waited"
 JSON = '{"name":"Anna","age":41}'
+PERSON = pb.Constraint(
+    json_schema='{"type":"object","required":["name"],'
+    '"properties":{"name":{"type":"string"},"age":{"type":"integer"}}}'
+)
 ANSWERS = {
     "say something odd": ODD,
     "tell about herons": HERON,
@@ -170,7 +175,7 @@ BAD = [
     ({"prompt": "p", "sampling": pb.Sampling(stop=["x"] * 10_000)}, "sampling.stop"),
     ({"infill": pb.Infill()}, "infill"),
     ({"prompt": "x" * 300}, "prompt"),
-    ({"prompt": "p", "constraint": pb.Constraint(regex="a")}, "constraint.regex"),
+    ({"prompt": "p", "constraint": pb.Constraint(template="a")}, "constraint.template"),
     (
         {"prompt": "p", "constraint": pb.Constraint(json_schema='{"enum":[]}')},
         "constraint.json_schema",
@@ -195,33 +200,32 @@ async def test_largest_seed_is_returned(scripted: Serving) -> None:
     assert (await scripted.stub.Generate(message)).seed == 2**63 - 1
 
 
-async def test_conforming_json_is_sent_whole(scripted: Serving) -> None:
-    """Under a schema a stream sends the text once it is known to conform."""
-    schema = '{"type":"object","required":["name"],"properties":{"age":{"type":"integer"}}}'
-    constraint = pb.Constraint(json_schema=schema)
-    pieces, finished = await scripted.pieces(prompt="extract as json", constraint=constraint)
-    assert pieces == [JSON]
+async def test_what_the_model_says_rightly_passes(scripted: Serving) -> None:
+    """A schema that the model's own words conform to changes none of them."""
+    pieces, finished = await scripted.pieces(prompt="extract as json", constraint=PERSON)
+    assert "".join(pieces) == JSON
     assert finished.repairs == 0
 
 
-async def test_text_that_does_not_conform_is_never_ok(scripted: Serving) -> None:
-    """An answer that breaks its schema twice fails the call; nothing of it is sent."""
-    constraint = pb.Constraint(json_schema='{"type":"object"}')
-    code, _ = await refusal(scripted.pieces(prompt="tell about herons", constraint=constraint))
-    assert code is grpc.StatusCode.FAILED_PRECONDITION
-    assert await is_well(scripted)
+async def test_a_model_that_wants_to_say_something_else_conforms(scripted: Serving) -> None:
+    """Prose turns into a document of the schema, the least of them where there is little room."""
+    for budget in (11, 24):
+        sampling = pb.Sampling(max_new_tokens=budget)
+        fields: dict[str, Any] = {"constraint": PERSON, "sampling": sampling}
+        pieces, finished = await scripted.pieces(prompt="tell about herons", **fields)
+        document = json.loads("".join(pieces))
+        assert set(document) <= {"name", "age"}
+        assert isinstance(document["name"], str)
+        assert finished.finish_reason == pb.FINISH_REASON_STOP
 
 
-async def test_truncated_json_says_length(scripted: Serving) -> None:
-    """JSON cut by max_new_tokens comes unrepaired with finish_reason length, at its end too."""
-    fields: dict[str, Any] = {
-        "prompt": "extract as json",
-        "constraint": pb.Constraint(json_schema='{"type":"object"}'),
-        "sampling": pb.Sampling(max_new_tokens=8),
-    }
-    pieces, finished = await scripted.pieces(**fields)
-    assert "".join(pieces) == JSON[:8] == await scripted.text(**fields)
-    assert finished.finish_reason == pb.FINISH_REASON_LENGTH
+async def test_document_that_cannot_fit_is_refused(scripted: Serving) -> None:
+    """Up front, with the number of tokens that the shortest one takes."""
+    call = scripted.pieces(
+        prompt="extract as json", constraint=PERSON, sampling=pb.Sampling(max_new_tokens=8)
+    )
+    code, named = await refusal(call)
+    assert (code, named) == (grpc.StatusCode.INVALID_ARGUMENT, {"sampling.max_new_tokens"})
 
 
 async def test_special_tokens_are_text_and_never_in_answers(random: Serving) -> None:
