@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,13 +166,15 @@ def lucky(*luck: float) -> list[Guess]:
         ("frontier_run", 0.9, sure(0.3, 0.95), {0}),
         # (n + 1) (1 - p): 2 * 0.01, 3 * 0.1, 4 * 0.2, 5 * 0.25
         ("factor", 1.0, sure(0.8, 0.75, 0.99, 0.9), {0, 2, 3}),
-        ("factor", 0.5, sure(0.8, 0.75, 0.99, 0.9), {2, 3}),
+        ("factor", 0.75, sure(0.8, 0.75, 0.99, 0.9), {2, 3}),
         ("factor", 1.5, sure(0.8, 0.75, 0.99, 0.9), {0, 1, 2, 3}),
         ("factor", 0.01, sure(0.8, 0.9), {1}),
+        ("factor", 64, sure(math.nan, 0.9, 0.1), {1, 2}),
         # sums but for the last: 0, 0.25, 0.75, 1.75
         ("entropy_bound", 0.75, clear(2.0, 0.5, 1.0, 0.25), {1, 2, 3}),
         ("entropy_bound", 0.5, clear(2.0, 0.5, 1.0, 0.25), {1, 3}),
         ("entropy_bound", 0.0, clear(2.0, 0.5, 1.0, 0.25), {3}),
+        ("entropy_bound", 64, clear(math.nan, 0.5, 1.0, math.inf), {1, 2, 3}),
         # leads: 0.625, 0.25, 0.5, 0.75
         ("margin", 0.5, ahead((0.75, 0.125), (0.5, 0.25), (0.75, 0.25), (0.875, 0.125)), {0, 3}),
         ("margin", 0.9, ahead((0.8, 0.2), (0.7, 0.05)), {1}),
