@@ -17,7 +17,7 @@ from services.generation.limits import Limits
 from services.generation.planner import MAX_SEED, Plan, Planner
 from services.generation.span_edit import SpanEdit
 from services.generation.stream import EventStream
-from services.generation.types import Delta, Edit, Event, Finished, FinishReason, Job
+from services.generation.types import Delta, Event, Finished, FinishReason, Job
 
 MAX_REPAIRS = 1
 REPAIR_TEMPERATURE = 0.5
@@ -87,7 +87,7 @@ class Answering:
 
     def _unchecked(self, plan: Plan, job: Job, limits: Limits) -> Events:
         if plan.edit is not None:
-            return self._spans(plan.edit, job, limits)
+            return self._spans(SpanEdit(plan.edit, job.max_new_tokens, plan.shares), job, limits)
         return self._sequence(job, plan.truncated)
 
     async def _sequence(self, job: Job, truncated: bool) -> Events:
@@ -98,9 +98,8 @@ class Answering:
                     event = replace(event, usage=usage)
                 yield event
 
-    async def _spans(self, edit: Edit, job: Job, limits: Limits) -> Events:
-        progress = SpanEdit(edit, job.max_new_tokens)
-        for index, span in enumerate(edit.spans):
+    async def _spans(self, progress: SpanEdit, job: Job, limits: Limits) -> Events:
+        for index, span in enumerate(progress.spans):
             for delta in progress.copy(span[0]):
                 yield delta
             gap, tokens = progress.gap(span)

@@ -10,15 +10,17 @@ from services.chassis.errors import LimitExceeded, UnsupportedParameter
 from services.generation.card import ModelCard
 from services.generation.checkpoint import Checkpoint
 from services.generation.denoising import plan_denoising
-from services.generation.grammar.compiler import KINDS, Check, Form, FormCompiler
+from services.generation.grammar.compiler import Check, Form, FormCompiler
 from services.generation.limits import Limits
 from services.generation.prompt import PromptEncoder
+from services.generation.template import read_template
 from services.generation.types import (
     Constraint,
     Edit,
     Infill,
     Input,
     Job,
+    Prompt,
     Request,
     Thinking,
 )
@@ -45,6 +47,8 @@ class Plan:
     truncated: bool = False
     check: Check | None = None
     edit: Edit | None = None
+    shares: tuple[int, ...] = ()
+    """Tokens for each span of ``edit``; an even share where there are none."""
 
 
 class Planner:
@@ -62,6 +66,8 @@ class Planner:
         anything is computed.
         """
         self._refuse_unsupported(request)
+        if request.constraint is not None and request.constraint.kind == "template":
+            return self._template(request, request.constraint.value, limits)
         form = self._form(request.constraint)
         source = request.input
         edit = source if isinstance(source, Edit) and source.spans else None
@@ -76,6 +82,24 @@ class Planner:
         if self._card.family in STEERED and not edit and not job.thinking:
             job = _kept_to(form, job)
         return Plan(job, truncated, form.check, edit)
+
+    def _template(self, request: Request, value: str, limits: Limits) -> Plan:
+        """Every gap as an infill of its own, in order."""
+        template = read_template(value)
+        if not isinstance(request.input, Prompt):
+            raise UnsupportedParameter.field(
+                "constraint.template", "is only supported with a prompt: what to fill the gaps by"
+            )
+        tokens, asked = sum(template.tokens), request.sampling.max_new_tokens
+        most = limits.max_new_tokens if asked is None else min(asked, limits.max_new_tokens)
+        if tokens > most:
+            raise _over("constraint.template", tokens, most)
+        edit = template.as_edit(request.input.text)
+        place = template.places[0]
+        sampling = replace(request.sampling, max_new_tokens=template.tokens[0])
+        gap = gap_of(edit, edit.text[:place], place)
+        job, truncated = self._job(replace(request, sampling=sampling), gap, limits)
+        return Plan(job, truncated, None, edit, template.tokens)
 
     def gap(
         self, job: Job, source: Infill, max_new_tokens: int, limits: Limits
@@ -123,15 +147,12 @@ class Planner:
         return job, encoded.truncated
 
     def _form(self, constraint: Constraint | None) -> Form | None:
-        if constraint is None:
-            return None
-        if constraint.kind not in KINDS or constraint.kind not in self._card.capabilities:
-            raise UnsupportedParameter.field(
-                f"constraint.{constraint.kind}", "is not supported by this model"
-            )
-        return self._forms.compile(constraint)
+        return None if constraint is None else self._forms.compile(constraint)
 
     def _refuse_unsupported(self, request: Request) -> None:
+        kind = request.constraint.kind if request.constraint else None
+        if kind is not None and kind not in self._card.capabilities:
+            raise UnsupportedParameter.field(f"constraint.{kind}", "is not supported by this model")
         if request.thinking.enabled:
             fits = not isinstance(request.input, Infill | Edit)
             if self._card.thinking is None or not fits:

@@ -12,7 +12,18 @@ from services.generation.settings import WorkerSettings
 from services.generation.types import Paradigm
 from services.generation.wire import PARADIGMS
 
-SUPPORTED = frozenset({"infill", "edit", "json_schema", "regex", "choice", "thinking", "seed"})
+SUPPORTED = frozenset(
+    (
+        "infill",
+        "edit",
+        "template",
+        "json_schema",
+        "regex",
+        "choice",
+        "thinking",
+        "seed",
+    )
+)
 """What this worker can do; a model's card may know of more."""
 
 

@@ -12,18 +12,24 @@ from services.generation.types import Delta, Edit, Event, Finished, FinishReason
 class SpanEdit:
     """Fills one span after the other; what lies between them stays byte for byte.
 
-    Each span may take an even share of the tokens that are left. Once time is
-    up the remaining spans stay as they were.
+    Each span may take what ``shares`` gives it, or an even share of the ``tokens``
+    that are left. Once time is up the remaining spans stay as they were.
     """
 
-    def __init__(self, edit: Edit, tokens: int) -> None:
+    def __init__(self, edit: Edit, tokens: int, shares: tuple[int, ...] = ()) -> None:
         self._edit = edit
         self._left = tokens
+        self._shares = shares
         self._written = ""
         self._copied = 0
         self._block = 0
         self._blocks_before = 0
         self._ends: list[Finished] = []
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """What is to be filled, in order."""
+        return self._edit.spans
 
     @property
     def late(self) -> bool:
@@ -44,8 +50,10 @@ class SpanEdit:
     def gap(self, span: tuple[int, int]) -> tuple[Infill, int]:
         """The next span as a gap in the text as it is now, and its share of tokens."""
         self._copied = span[1]
-        spans_left = len(self._edit.spans) - len(self._ends)
-        return gap_of(self._edit, self._written, span[1]), self._left // spans_left
+        done = len(self._ends)
+        even = self._left // (len(self._edit.spans) - done)
+        share = self._shares[done] if self._shares else even
+        return gap_of(self._edit, self._written, span[1]), share
 
     def take(self, event: Event) -> list[Delta]:
         """What an event of the span's sequence adds to the answer."""

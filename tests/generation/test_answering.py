@@ -169,6 +169,18 @@ async def test_late_edit_keeps_the_remaining_spans() -> None:
     assert len(engine.jobs) == 1
 
 
+async def test_gaps_of_a_template_are_filled_in_order() -> None:
+    """Each gap sees the prompt, all that was written and all that is still to come."""
+    engine = ScriptedEngine(say("XX"), say("Y"))
+    template = Constraint("template", "one {{gap:5}} two {{gap:3}}!")
+    events = await answer(engine, "Fill it.", constraint=template)
+    assert text_of(events) == "one XX two Y!"
+    shown = [codec().tokenizer.decode(list(job.prompt_ids)) for job in engine.jobs]
+    assert shown == ["Fill it.\none  two !", "Fill it.\none XX two !"]
+    assert [job.max_new_tokens for job in engine.jobs] == [5, 3]
+    assert end_of(events).usage.completion_tokens == 3
+
+
 @given(st.text("ab \n\r\té", min_size=1, max_size=30), st.data())
 @settings(max_examples=60, deadline=None)
 async def test_everything_outside_the_spans_stays(text: str, data: st.DataObject) -> None:

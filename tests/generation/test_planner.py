@@ -211,8 +211,34 @@ def test_parameter_of_another_strategy_is_refused(strategy: str, parameter: str)
 @BOTH
 def test_constraint_that_is_not_kept_to_is_refused(paradigm: Paradigm) -> None:
     """A form that this worker cannot promise is refused by name."""
-    field = refused(UnsupportedParameter, paradigm, constraint=Constraint("template", "a"))
-    assert field == "constraint.template"
+    with pytest.raises(UnsupportedParameter) as caught:
+        planner(paradigm, capabilities=["infill"]).plan(
+            request(constraint=Constraint("regex", "a")), LIMITS
+        )
+    assert caught.value.violations[0].field == "constraint.regex"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("template", "fields"),
+    [
+        ("no gap", {}),
+        ("{{gap:0}}", {}),
+        ("{{gap:}}", {}),
+        ("{{gap:2}} {{gap: 3}}", {}),
+        ("{{gap:1}}" * 65, {}),
+        ("{{gap:64}}{{gap:1}}", {}),
+        ("{{gap:5}}", {"sampling": Sampling(max_new_tokens=4)}),
+        ("{{gap:5}}", {"source": Infill("a", "b")}),
+    ],
+)
+def test_template_that_cannot_be_filled_is_refused(
+    paradigm: Paradigm, template: str, fields: dict[str, Any]
+) -> None:
+    """Gaps that are broken, too many or too long, and inputs that say nothing of them."""
+    with pytest.raises(InvalidRequest) as caught:
+        plan(paradigm, constraint=Constraint("template", template), **fields)
+    assert caught.value.violations[0].field == "constraint.template"
 
 
 @BOTH

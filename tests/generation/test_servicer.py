@@ -175,7 +175,7 @@ BAD = [
     ({"prompt": "p", "sampling": pb.Sampling(stop=["x"] * 10_000)}, "sampling.stop"),
     ({"infill": pb.Infill()}, "infill"),
     ({"prompt": "x" * 300}, "prompt"),
-    ({"prompt": "p", "constraint": pb.Constraint(template="a")}, "constraint.template"),
+    ({"prompt": "p", "constraint": pb.Constraint(template="no gap")}, "constraint.template"),
     (
         {"prompt": "p", "constraint": pb.Constraint(json_schema='{"enum":[]}')},
         "constraint.json_schema",

@@ -104,5 +104,3 @@ def _read_choice(constraint: Constraint) -> tuple[Language, Check]:
 
 
 _READERS = {"json_schema": _read_schema, "regex": _read_regex, "choice": _read_choice}
-KINDS = frozenset(_READERS)
-"""Kinds of constraints that can be compiled."""
