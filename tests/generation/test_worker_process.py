@@ -21,6 +21,7 @@ from braid.inference.v1 import inference_pb2_grpc
 from braid.worker.v1 import worker_pb2, worker_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.status import reason_of
+from services.chassis.strategies import PARAMETER_OF
 from services.cli.etcd_process import EtcdProcess
 from tests.checkpoints import record_of
 from tests.etcd import etcdctl, new_etcd
@@ -245,6 +246,38 @@ async def test_group_record_changes_limits_at_once(
     assert len(steady.events("value_rejected")) == 4
 
 
+async def test_group_record_names_the_strategy(
+    started: Started, steady: WorkerProcess, stub: Any
+) -> None:
+    """A group's strategy and bar hold where a call names none, and show in the node's limits."""
+    key = "/braid/groups/diffusion"
+    record = '{"group":"diffusion","strategy":"entropy_bound","entropy_bound":0.5}'
+    call = pb.GenerateRequest(prompt="abc", diffusion=pb.Diffusion(confidence_threshold=0.5))
+    assert not await code_free(stub.Generate(call))
+    async with open_channel(steady.admin_address) as channel:
+        worker = worker_pb2_grpc.WorkerServiceStub(channel)
+
+        async def limits() -> worker_pb2.RuntimeLimits:
+            return (await worker.Describe(worker_pb2.DescribeRequest())).limits
+
+        async def names(strategy: str) -> bool:
+            return (await limits()).strategy == strategy
+
+        etcdctl(started.etcd, "put", key, record)
+        await eventually(lambda: names("entropy_bound"))
+        assert (await limits()).entropy_bound == 0.5
+        assert not (await limits()).HasField("factor")
+        refused = await code_of(stub.Generate(call))
+        assert refused == (grpc.StatusCode.INVALID_ARGUMENT, "UNSUPPORTED_PARAMETER")
+        call.diffusion.strategy = "margin"
+        assert not await code_free(stub.Generate(call))
+        etcdctl(started.etcd, "put", key, '{"group":"diffusion","strategy":"luck"}')
+        await eventually(lambda: steady.metric("braid_group_config_valid") == 0)
+        assert await names("entropy_bound")
+        etcdctl(started.etcd, "del", key)
+        await eventually(lambda: names(""))
+
+
 async def code_free(call: Any) -> grpc.StatusCode | None:
     """The code of a call's failure; None where it is answered."""
     try:
@@ -252,6 +285,19 @@ async def code_free(call: Any) -> grpc.StatusCode | None:
     except grpc.aio.AioRpcError as error:
         return error.code()
     return None
+
+
+@pytest.mark.parametrize("strategy", PARAMETER_OF)
+async def test_every_strategy_answers(stub: Any, strategy: str) -> None:
+    """A call may name each strategy of the contract, and is answered by it."""
+    response = await stub.Generate(
+        pb.GenerateRequest(
+            prompt="abc",
+            sampling=pb.Sampling(max_new_tokens=12, seed=1),
+            diffusion=pb.Diffusion(strategy=strategy),
+        )
+    )
+    assert response.usage.denoise_steps > 0
 
 
 async def test_a_mixture_tells_its_load(started: Started, tmp_path: Path) -> None:
