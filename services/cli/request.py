@@ -29,8 +29,7 @@ def build_request(
         _add_choice_of_node(request, options)
         _add_sampling(request, options)
         _add_diffusion(request, options)
-        if options.schema is not None:
-            request.constraint.json_schema = read_schema(options.schema)
+        _add_constraint(request, options)
         if options.think is not None:
             request.thinking.enabled = options.think
             request.thinking.include = options.think
@@ -108,9 +107,25 @@ def _add_sampling(request: inference.GenerateRequest, options: RequestOptions) -
         request.sampling.stop.extend(options.stop)
 
 
+def _add_constraint(request: inference.GenerateRequest, options: RequestOptions) -> None:
+    given = (options.schema, options.regex, options.choice or None, options.template)
+    if sum(form is not None for form in given) > 1:
+        raise typer.BadParameter("give one of --schema, --regex, --choice and --template")
+    if options.schema is not None:
+        request.constraint.json_schema = read_schema(options.schema)
+    if options.regex is not None:
+        request.constraint.regex = options.regex
+    if options.choice:
+        request.constraint.choice.options.extend(options.choice)
+    if options.template is not None:
+        request.constraint.template = options.template
+
+
 def _add_diffusion(request: inference.GenerateRequest, options: RequestOptions) -> None:
     if options.max_steps is not None:
         request.diffusion.max_steps = options.max_steps
+    if options.strategy is not None:
+        request.diffusion.strategy = options.strategy
     if options.threshold is not None:
         request.diffusion.confidence_threshold = options.threshold
 

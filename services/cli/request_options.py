@@ -47,6 +47,17 @@ class RequestOptions:
     schema: Annotated[
         str | None, typer.Option(metavar="FILE|JSON", help="JSON Schema that the answer must meet.")
     ] = None
+    regex: Annotated[
+        str | None,
+        typer.Option(metavar="EXPRESSION", help="Expression that the whole answer must match."),
+    ] = None
+    choice: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="A possible answer; give several.")
+    ] = None
+    template: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Text with gaps to fill: {{gap:N}}, N tokens at most."),
+    ] = None
     max_new_tokens: Annotated[
         int | None,
         typer.Option(min=0, max=_UINT32_MAX, metavar="N", help="Most tokens to generate."),
@@ -66,6 +77,9 @@ class RequestOptions:
         typer.Option(
             min=0, max=_UINT32_MAX, metavar="N", help="Diffusion: most denoising steps per block."
         ),
+    ] = None
+    strategy: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Diffusion: what a step commits.")
     ] = None
     threshold: Annotated[
         float | None, typer.Option(metavar="P", help="Diffusion: probability that commits a token.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -62,6 +63,8 @@ def test_edit_takes_text_and_instruction() -> None:
         RequestOptions(prompt="x", latency_budget=1e30),
         RequestOptions(prompt="\udcff"),
         RequestOptions(prompt="x", model="\udcff"),
+        RequestOptions(prompt="x", schema="{}", regex="a"),
+        RequestOptions(prompt="x", choice=["a"], template="{{gap:1}}"),
     ],
 )
 def test_contradictions_are_usage_errors(options: RequestOptions) -> None:
@@ -83,6 +86,7 @@ def test_every_option_reaches_its_field() -> None:
             stop=["a", "b"],
             max_steps=3,
             threshold=0.5,
+            strategy="threshold",
             think=False,
             priority=PriorityName.BATCH,
             latency_budget=0.25,
@@ -97,7 +101,7 @@ def test_every_option_reaches_its_field() -> None:
         sampling=inference.Sampling(
             max_new_tokens=0, temperature=0.5, seed=2**63 - 1, stop=["a", "b"]
         ),
-        diffusion=inference.Diffusion(max_steps=3, confidence_threshold=0.5),
+        diffusion=inference.Diffusion(max_steps=3, confidence_threshold=0.5, strategy="threshold"),
         thinking=inference.Thinking(enabled=False),
         priority=inference.PRIORITY_BATCH,
         labels={"session": "7", "x": ""},
@@ -105,6 +109,24 @@ def test_every_option_reaches_its_field() -> None:
     )
     expected.latency_budget.FromMilliseconds(250)
     assert request == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "constraint"),
+    [
+        ({"regex": "a+"}, inference.Constraint(regex="a+")),
+        (
+            {"choice": ["yes", "no"]},
+            inference.Constraint(choice=inference.Choice(options=["yes", "no"])),
+        ),
+        ({"template": "a {{gap:2}}"}, inference.Constraint(template="a {{gap:2}}")),
+    ],
+)
+def test_every_form_reaches_the_constraint(
+    options: dict[str, Any], constraint: inference.Constraint
+) -> None:
+    """Each option of a form sets its own member."""
+    assert build(RequestOptions(prompt="x", **options)).constraint == constraint
 
 
 @pytest.mark.parametrize("schema", ["{}", ' {"type": "object"}', "true", "false", "[1]"])
