@@ -258,7 +258,9 @@ async def test_group_record_names_the_strategy(
         worker = worker_pb2_grpc.WorkerServiceStub(channel)
 
         async def limits() -> worker_pb2.RuntimeLimits:
-            return (await worker.Describe(worker_pb2.DescribeRequest())).limits
+            described: worker_pb2.DescribeResponse
+            described = await worker.Describe(worker_pb2.DescribeRequest())
+            return described.limits
 
         async def names(strategy: str) -> bool:
             return (await limits()).strategy == strategy
