@@ -34,6 +34,7 @@ class TokenSequence:
 
     def __init__(self, job: Job, family: NextToken) -> None:
         self.figures = Figures()
+        self.forwards_left: int | None = None
         self._job = job
         self._family = family
         self._path = Path(job.automaton, job.max_new_tokens) if job.automaton else None

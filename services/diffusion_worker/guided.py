@@ -27,6 +27,7 @@ class GuidedSequence(BlockSequence):
     ) -> None:
         super().__init__(job, plan, model)
         self._edits = False
+        self._decay = plan.distance_decay if plan.strategy == "distance_threshold" else 1.0
         self._path = Path(automaton, job.max_new_tokens)
         self._predictions: Predictions
         self._place_forced()
@@ -54,14 +55,14 @@ class GuidedSequence(BlockSequence):
         logits = self._predictions.logits.numpy()
         draws: Sequence[Draw | None] = self._draws() or [None] * len(self._asked)
         rows = {position: row for row, position in enumerate(self._asked)}
-        quota = math.ceil(len(masked) / max(1, plan.max_steps - self._steps[block]))
+        quota = math.ceil(len(masked) / max(1, self._steps_left(masked, drawn)))
         chosen = 0
         for settled, position in enumerate(masked):
             token = self._path.forced()
             if token is None:
                 row = rows[position]
                 token, confidence = self._path.choose(logits[row], draws[row])
-                bar = 1 - (1 - plan.confidence_threshold) * plan.distance_decay**chosen
+                bar = 1 - (1 - plan.confidence_threshold) * self._decay**chosen
                 if confidence < bar and chosen:
                     if settled >= quota:
                         break

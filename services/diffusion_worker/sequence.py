@@ -45,6 +45,7 @@ class BlockSequence:
 
     def __init__(self, job: Job, plan: DenoisingPlan, model: BlockModel) -> None:
         self.figures = Figures()
+        self.forwards_left: int | None = None
         self._job = job
         self._plan = plan
         self._strategy = STRATEGIES[plan.strategy]
@@ -162,8 +163,12 @@ class BlockSequence:
         return dict(zip(self._asked, guesses, strict=True))
 
     def _edit_closed(self, likeliest: dict[int, Guess]) -> bool:
-        """Edits what is decided before the open block; True if it has to be computed again."""
-        if not self._edits or self._recommits >= MAX_RECOMMITS:
+        """Edits what is decided before the open block; True if it has to be computed again.
+
+        Nothing is where time is short: an edit costs a forward.
+        """
+        hurried = self.forwards_left is not None and self.forwards_left < self._plan.max_steps
+        if not self._edits or hurried or self._recommits >= MAX_RECOMMITS:
             return False
         closed = self._canvas.editable(self._sent, self._canvas.open)
         edits = edit(closed, likeliest, self._plan)
@@ -184,7 +189,7 @@ class BlockSequence:
         decision = commit(
             guesses,
             self._plan,
-            self._plan.max_steps - self._steps[block],
+            self._steps_left(masked, drawn),
             eos_id,
             first_is_settled=not self._model.sees_right
             and masked[0] - self._model.shift < canvas.open,
@@ -198,6 +203,22 @@ class BlockSequence:
         self._steps[block] += 1
         self.figures.denoise_steps += 1
         self.figures.forced_commits += decision.forced
+
+    def _steps_left(self, masked: list[int], guesses: dict[int, Guess]) -> int:
+        """Steps that the open block may still take, this one included.
+
+        Where time is short the block gets its share of the forwards that are left:
+        all of them if the answer seems to end in it, else another block is
+        reckoned with.
+        """
+        canvas, eos_id = self._canvas, self._model.vocabulary.eos_id
+        steps = self._plan.max_steps - self._steps[canvas.block_of(canvas.first)]
+        if self.forwards_left is None:
+            return steps
+        ends = [n for n, position in enumerate(masked, 1) if guesses[position].token == eos_id]
+        needed = ends[0] if ends else len(masked)
+        more = 0 if ends else min(canvas.block_length, max(0, canvas.limit - canvas.end))
+        return min(steps, max(1, self.forwards_left * needed // (needed + more)))
 
     def _progress(self) -> Progress:
         """Hands over what is final by now; ends the answer when it is time."""

@@ -16,10 +16,12 @@ from services.generation.prompt import PromptEncoder
 from services.generation.template import read_template
 from services.generation.types import (
     Constraint,
+    Denoising,
     Edit,
     Infill,
     Input,
     Job,
+    Paradigm,
     Prompt,
     Request,
     Thinking,
@@ -28,8 +30,12 @@ from services.generation.types import (
 T = TypeVar("T")
 
 MAX_SEED = 2**63 - 1
+LEAST_RESERVE_S, RESERVE = 0.01, 0.05
+"""What an answer needs to reach its caller before the deadline: seconds, and share of the time."""
 STEERED = ("autoregressive", "masked_block_diffusion")
 """Families whose sequences keep to an automaton; answers of others are judged when whole."""
+RUNS = ("distance_threshold", "frontier_run")
+"""Strategies of answers that are kept to a form: both settle it from the left."""
 _ANSWER_SHARE = 4
 """An infill without max_new_tokens leaves a quarter of the context to its answer."""
 
@@ -80,7 +86,7 @@ class Planner:
         if form is None:
             return Plan(job, truncated, None, edit)
         if self._card.family in STEERED and not edit and not job.thinking:
-            job = _kept_to(form, job)
+            job = _kept_to(form, job, request.denoising)
         return Plan(job, truncated, form.check, edit)
 
     def _template(self, request: Request, value: str, limits: Limits) -> Plan:
@@ -139,12 +145,23 @@ class Planner:
             priority=request.priority,
             arrived=request.arrived,
             deadline=request.deadline,
-            answer_by=request.answer_by,
+            answer_by=self._answer_by(request),
             thinking=encoded.thinking,
             max_thinking_tokens=_thinking_tokens(request, limits),
             denoising=plan_denoising(request.denoising, self._card, limits),
         )
         return job, encoded.truncated
+
+    def _answer_by(self, request: Request) -> float | None:
+        """When what there is becomes the answer.
+
+        A model that can answer at any time does so shortly before the call's deadline.
+        """
+        if self._card.paradigm is not Paradigm.DIFFUSION or request.deadline is None:
+            return request.answer_by
+        reserve = max(LEAST_RESERVE_S, RESERVE * (request.deadline - request.arrived))
+        answer_by = request.deadline - reserve
+        return answer_by if request.answer_by is None else min(answer_by, request.answer_by)
 
     def _form(self, constraint: Constraint | None) -> Form | None:
         return None if constraint is None else self._forms.compile(constraint)
@@ -167,7 +184,11 @@ def planner_of(checkpoint: Checkpoint) -> Planner:
     return Planner(checkpoint.card, PromptEncoder(checkpoint.card, checkpoint.codec), forms)
 
 
-def _kept_to(form: Form, job: Job) -> Job:
+def _kept_to(form: Form, job: Job, asked: Denoising | None) -> Job:
+    if asked and asked.strategy is not None and asked.strategy not in RUNS:
+        raise UnsupportedParameter.field(
+            "diffusion.strategy", f"must be one of {', '.join(RUNS)} beside a constraint"
+        )
     if job.stop:
         raise UnsupportedParameter.field("sampling.stop", "is not supported beside a constraint")
     shortest = form.automaton.shortest

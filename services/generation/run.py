@@ -34,6 +34,12 @@ class Run:
             self._stalled_since = now
         return max(now - self._stalled_since, 1e-9)
 
+    def pace(self, now: float, step_seconds: float) -> None:
+        """Tells the sequence how many forwards there is time for."""
+        by = self.ticket.job.answer_by
+        if by is not None and step_seconds > 0:
+            self.sequence.forwards_left = max(1, int((by - now) / step_seconds))
+
     def advance(self, predictions: Predictions, now: float) -> list[Event]:
         """Takes a forward's predictions; returns what may be sent.
 

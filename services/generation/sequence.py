@@ -69,13 +69,16 @@ class Figures:
     """Forwards that could settle answer tokens: all but those of prefill alone."""
     denoise_steps: int = 0
     forced_commits: int = 0
-    """Tokens committed below the threshold because max_steps ran out."""
+    """Tokens committed below the threshold because steps or time ran out."""
 
 
 class Sequence(Protocol):
     """One request's decoding state; only the engine's thread touches it."""
 
     figures: Figures
+    forwards_left: int | None
+    """Forwards that there is time for, the next one included; None: any number.
+    Set before each of them. Who can, settles more in each as they become few."""
 
     @property
     def tokens_left(self) -> int:

@@ -125,6 +125,7 @@ class StepLoop:
         for run in list(self.runs):
             if run.behind_for(now):
                 continue
+            run.pace(now, self.step_seconds)
             try:
                 rows = run.sequence.rows()
             except Exception as error:

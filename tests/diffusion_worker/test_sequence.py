@@ -15,7 +15,7 @@ from services.generation.slot_model import SlotModel
 from services.generation.types import FinishReason, Job
 from services.generation.vocabulary import Vocabulary
 from tests.diffusion_worker.slow_decoder import SlowDecoder
-from tests.generation.decoding import Answer, decode
+from tests.generation.decoding import Answer, decode, step
 from tests.generation.tiny import BLOCK, EOS, MASK, PLAN, UNTHINK, VOCABULARY, decoder, job, prompt
 
 SLOTS = 16
@@ -244,3 +244,21 @@ def test_plans_it_cannot_follow_are_refused(plan: object, field: str) -> None:
     """Without a plan, or with one it cannot follow, a sequence does not start."""
     with pytest.raises(InvalidRequest, match=field):
         BlockDiffusion(VOCABULARY, logit_shift=True).open(job(denoising=plan))
+
+
+def test_few_forwards_left_settle_more_in_each(model: SlotModel) -> None:
+    """A sequence that is told how many forwards there is time for needs no more than those."""
+    careful = replace(PLAN, confidence_threshold=1.0)
+    asked = job(prompt(BLOCK), 3 * BLOCK, denoising=careful)
+    family = BlockDiffusion(ENDLESS, logit_shift=True)
+    assert decode(model, family, [asked])[0].figures.forward_passes > 3 * BLOCK - 3
+    for forwards in (3, 6, 12):
+        sequence = family.open(asked)
+        tokens: list[int] = []
+        for left in range(forwards, 0, -1):
+            sequence.forwards_left = left
+            progress = step(model, sequence)
+            tokens += [token for piece in progress.pieces for token in piece.tokens]
+        assert progress.finish is FinishReason.LENGTH
+        assert len(tokens) == 3 * BLOCK
+        assert sequence.figures.forced_commits > 0

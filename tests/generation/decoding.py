@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from services.generation.sampling import predict
-from services.generation.sequence import Family, Figures, Rows
+from services.generation.sequence import Family, Figures, Progress, Rows, Sequence
 from services.generation.types import FinishReason, Job
 from tests.generation.tiny import MASK
 
@@ -52,6 +52,13 @@ def decode(model: Model, family: Family, jobs: Many[Job]) -> list[Answer]:
             answers[i].finish = progress.finish
             start = end
     return answers
+
+
+def step(model: Model, sequence: Sequence) -> Progress:
+    """One forward of one sequence in slot 0."""
+    rows = sequence.rows()
+    predictions = predict(model.forward([(0, rows)]), rows.all_draws(), [MASK], rows.all_spreads())
+    return sequence.accept(predictions)
 
 
 @torch.no_grad()

@@ -18,12 +18,11 @@ from services.ar_worker.sequence import NextToken
 from services.diffusion_worker.family import BlockDiffusion
 from services.generation.grammar.compiler import FormCompiler
 from services.generation.grammar.token_automaton import TokenAutomaton
-from services.generation.sampling import predict
 from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
 from services.generation.types import Constraint, FinishReason, Job
 from services.generation.vocabulary import Vocabulary
-from tests.generation.decoding import Answer, decode
+from tests.generation.decoding import Answer, decode, step
 from tests.generation.grammar.test_json_schema import CHAIN, PERSON, SHAPES
 from tests.generation.tiny import EOS, MASK, PLAN, VOCABULARY_SIZE, decoder, job, prompt
 
@@ -132,15 +131,25 @@ def test_an_answer_that_is_cut_is_closed(model: SlotModel, family: Family) -> No
         sequence = family.open(kept(PERSON, 100))
         pieces: list[int] = []
         for _ in range(forwards):
-            rows = sequence.rows()
-            logits = model.forward([(0, rows)])
-            progress = sequence.accept(
-                predict(logits, rows.all_draws(), [MASK], rows.all_spreads())
-            )
+            progress = step(model, sequence)
             assert progress.finish is None
             pieces += [token for piece in progress.pieces for token in piece.tokens]
         pieces += [token for piece in sequence.cut().pieces for token in piece.tokens]
         jsonschema.validate(json.loads(b"".join(map(LETTERS.piece, pieces))), PERSON)
+
+
+def test_a_document_ends_in_the_forwards_there_are(model: SlotModel) -> None:
+    """Told that time is short, diffusion settles whole blocks of the document at once."""
+    sequence = FAMILIES["shifted"]().open(kept(PERSON, 20))
+    tokens: list[int] = []
+    for left in range(6, 0, -1):
+        sequence.forwards_left = left
+        progress = step(model, sequence)
+        tokens += [token for piece in progress.pieces for token in piece.tokens]
+        if progress.finish is not None:
+            break
+    assert progress.finish is FinishReason.STOP
+    jsonschema.validate(json.loads(b"".join(map(LETTERS.piece, tokens))), PERSON)
 
 
 def test_nothing_is_made_up_before_a_forward(family: Family) -> None:

@@ -268,6 +268,16 @@ def test_stop_texts_beside_a_constraint_are_refused(paradigm: Paradigm) -> None:
     assert field == "sampling.stop"
 
 
+def test_strategy_that_no_form_can_be_kept_by_is_refused() -> None:
+    """Beside a constraint only those that settle the answer from the left are honoured."""
+    constraint = Constraint("choice", options=("yes", "no"))
+    denoising = Denoising(strategy="random")
+    field = refused(UnsupportedParameter, DIFFUSION, constraint=constraint, denoising=denoising)
+    assert field == "diffusion.strategy"
+    asked = Denoising(strategy="frontier_run")
+    assert plan(DIFFUSION, constraint=constraint, denoising=asked).job.automaton is not None
+
+
 def test_spans_and_reasoning_are_judged_not_steered() -> None:
     """Where the answer is more than one sequence, or begins with reasoning, it is only judged."""
     constraint = Constraint("choice", options=("yes", "no"))

@@ -348,12 +348,23 @@ async def test_cancelled_call_frees_the_engine(folder: Path) -> None:
         await eventually(lambda: worker.reception.calls.count == 0)
 
 
-async def test_grpc_deadline_ends_the_work(folder: Path) -> None:
-    """A call ends at its gRPC deadline on both sides."""
+async def test_grpc_deadline_is_answered_in_time(diffusion_checkpoint: Path) -> None:
+    """A diffusion call whose time runs out gets what there is, within its gRPC deadline."""
+    folder = diffusion_checkpoint
     async with serving(folder, model=SlowModel(folder, 0.05)) as worker:
         message = pb.GenerateRequest(prompt="abc", sampling=_long())
+        response = await worker.stub.Generate(message, timeout=1.0)
+        assert response.finish_reason == pb.FINISH_REASON_DEADLINE
+        assert response.best_effort
+        await eventually(lambda: not worker.engine.snapshot().busy, 2)
+
+
+async def test_no_time_for_a_forward_is_a_deadline_exceeded(folder: Path) -> None:
+    """A call that ends before its answer can is late on both sides, whatever the paradigm."""
+    async with serving(folder, model=SlowModel(folder, 0.5)) as worker:
+        message = pb.GenerateRequest(prompt="abc", sampling=_long())
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await worker.stub.Generate(message, timeout=0.3)
+            await worker.stub.Generate(message, timeout=0.2)
         assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
         await eventually(lambda: not worker.engine.snapshot().busy, 2)
 
