@@ -33,12 +33,13 @@ from services.generation.limits import Limits
 from services.generation.planner import Planner, planner_of
 from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
-from services.generation.types import Delta, Edit, Finished, Job, Prompt, Request, Usage
+from services.generation.types import Constraint, Delta, Edit, Finished, Job, Prompt, Request, Usage
 
 MODELS = Path(__file__).parents[2] / "deploy" / "models"
 GOLDEN = MODELS / "golden"
 STORE = MODELS / "store"
-SETS = ("json", "edit", "chain")
+SETS = ("json", "schema", "edit", "chain")
+"""Golden sets; schema is json with each answer kept to its schema, by AR with jump-forward."""
 LIMITS = Limits(
     max_steps=16,
     max_batch_size=8,
@@ -76,7 +77,7 @@ class Contestant:
 
     async def turn(self, name: str, items: list[dict[str, Any]], batch: int) -> None:
         """Answers items, ``batch`` at a time, and notes tokens per second."""
-        jobs = [self.job(item) for item in items]
+        jobs = [self.job(item, steered=name == "schema") for item in items]
         before, began = self.model.seconds, time.perf_counter()
         answers = []
         for start in range(0, len(jobs), batch):
@@ -101,12 +102,15 @@ class Contestant:
                     usage = event.usage
         return text, usage
 
-    def job(self, item: dict[str, Any]) -> Job:
-        """A golden item as a job under default settings."""
+    def job(self, item: dict[str, Any], *, steered: bool) -> Job:
+        """A golden item as a job under default settings, kept to its schema or not."""
         asked = item["input"]
         edit = asked.get("edit")
         source = Edit(edit["text"], edit["instruction"]) if edit else Prompt(asked["prompt"])
-        request = Request(item["id"], item["task"], source, time.monotonic())
+        form = Constraint("json_schema", item["schema"]) if steered else None
+        request = Request(
+            item["id"], item["task"], source, arrived=time.monotonic(), constraint=form
+        )
         return self.planner.plan(request, LIMITS).job
 
 
@@ -162,7 +166,8 @@ def table(ar: Contestant, diffusion: Contestant) -> Iterator[str]:
 
 
 def _read(name: str) -> list[dict[str, Any]]:
-    lines = (GOLDEN / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    file = "json" if name == "schema" else name
+    lines = (GOLDEN / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
