@@ -48,7 +48,7 @@ class Answering:
 
     def events(self, plan: Plan, limits: Limits) -> Events:
         """The answer's events; the last is a Finished. Closing them frees the engine."""
-        if plan.check is not None and plan.job.automaton is not None:
+        if plan.check is not None and plan.exact:
             return self._kept(plan, plan.check, limits)
         if plan.check is not None:
             return self._checked(plan, plan.check, limits)

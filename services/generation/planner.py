@@ -45,8 +45,7 @@ class Plan:
     """How one request is answered.
 
     ``job`` is the first, often the only, sequence; an edit of spans goes on from
-    it with ``edit``. ``check`` judges the whole answer; where the job has no automaton
-    it is all that the form is kept to by.
+    it with ``edit``. ``check`` judges the whole answer, which it always passes if ``exact``.
     """
 
     job: Job
@@ -55,6 +54,8 @@ class Plan:
     edit: Edit | None = None
     shares: tuple[int, ...] = ()
     """Tokens for each span of ``edit``; an even share where there are none."""
+    exact: bool = False
+    """Whether the job's automaton alone keeps the answer to its form."""
 
 
 class Planner:
@@ -87,7 +88,8 @@ class Planner:
             return Plan(job, truncated, None, edit)
         if self._card.family in STEERED and not edit and not job.thinking:
             job = _kept_to(form, job, request.denoising)
-        return Plan(job, truncated, form.check, edit)
+        exact = form.exact and job.automaton is not None
+        return Plan(job, truncated, form.check, edit, exact=exact)
 
     def _template(self, request: Request, value: str, limits: Limits) -> Plan:
         """Every gap as an infill of its own, in order."""

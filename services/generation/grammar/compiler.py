@@ -37,6 +37,8 @@ class Form:
 
     automaton: TokenAutomaton
     check: Check
+    exact: bool
+    """Whether the automaton alone keeps to the form; else whole answers are judged as well."""
 
 
 class FormCompiler:
@@ -66,24 +68,25 @@ class FormCompiler:
     def _compile(self, constraint: Constraint) -> Form:
         field = f"constraint.{constraint.kind}"
         try:
-            language, check = _READERS[constraint.kind](constraint)
+            language, check, exact = _READERS[constraint.kind](constraint)
             size(language)
             automaton = token_automaton(bytes_automaton(language), self._table)
         except RecursionError:
             raise InvalidRequest.field(field, "is nested too deeply") from None
         except ValueError as error:
             raise InvalidRequest.field(field, str(error)) from None
-        return Form(automaton, check)
+        return Form(automaton, check, exact)
 
 
-def _read_schema(constraint: Constraint) -> tuple[Language, Check]:
+def _read_schema(constraint: Constraint) -> tuple[Language, Check, bool]:
     schema = read_schema(constraint.value)
     check = SchemaCheck(schema)
     check.probe()
-    return schema_language(schema), check.accepts
+    documents = schema_language(schema)
+    return documents.language, check.accepts, documents.exact
 
 
-def _read_regex(constraint: Constraint) -> tuple[Language, Check]:
+def _read_regex(constraint: Constraint) -> tuple[Language, Check, bool]:
     try:
         expression = regex.compile(constraint.value)
     except regex.error as error:
@@ -95,12 +98,12 @@ def _read_regex(constraint: Constraint) -> tuple[Language, Check]:
         except TimeoutError:
             return False
 
-    return parse_pattern(constraint.value).whole(), check
+    return parse_pattern(constraint.value).whole(), check, True
 
 
-def _read_choice(constraint: Constraint) -> tuple[Language, Check]:
+def _read_choice(constraint: Constraint) -> tuple[Language, Check, bool]:
     options = list(constraint.options)
-    return either(*map(Text, options)), options.__contains__
+    return either(*map(Text, options)), options.__contains__, True
 
 
 _READERS = {"json_schema": _read_schema, "regex": _read_regex, "choice": _read_choice}

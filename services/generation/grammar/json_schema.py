@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -39,6 +40,8 @@ from services.generation.schema import BadSchema
 
 MAX_RECURSION = 4
 """Times that a reference is followed within itself; what lies deeper is left out."""
+ANY_DEPTH = 2
+"""Arrays and objects within each other in a value that nothing is asked of."""
 MAX_VISITS = 20_000
 """Times that a schema or a part of it is looked at, each reference to it counted."""
 MAX_BRANCHES = 256
@@ -64,6 +67,9 @@ _ANNOTATIONS = frozenset(
         "contentSchema",
     }
 )
+_ANY_STRING = series(Text('"'), Repeat(ch.in_json(ch.ANY), 0, None), Text('"'))
+_ANY_NUMBER = decimals() or EMPTY
+EMPTY_OBJECT = Text("{}")
 _COMBINATIONS = frozenset(("$ref", "allOf", "anyOf", "oneOf", "const"))
 _OF_TYPE: Mapping[str, frozenset[str]] = {
     "string": frozenset(("minLength", "maxLength", "pattern", "format")),
@@ -82,24 +88,34 @@ References = tuple[str, ...]
 Branch = tuple[Schema, References]
 
 
-def schema_language(schema: dict[str, Any]) -> Language:
+@dataclass(frozen=True, slots=True)
+class SchemaLanguage:
+    """The documents to write; unless ``exact``, an open object may have a name twice."""
+
+    language: Language
+    exact: bool
+
+
+def schema_language(schema: dict[str, Any]) -> SchemaLanguage:
     """The documents that ``schema`` accepts; it has passed `read_schema`.
 
     Raises BadSchema with a pointer to what is not supported, contradicts itself or is too large.
     """
+    compiler = _Compiler(schema)
     try:
-        language = _Compiler(schema).value(schema, "", ())
+        language = compiler.value(schema, "", ())
     except LanguageTooLarge as error:
         raise BadSchema("", str(error)) from None
     if language is None:
         raise BadSchema("", "nothing would be valid")
-    return language
+    return SchemaLanguage(language, compiler.exact)
 
 
 class _Compiler:
     """One schema on its way to a language; methods give None where no value is valid."""
 
     def __init__(self, root: dict[str, Any]) -> None:
+        self.exact = True
         self._root = root
         self._visits = 0
         resource = Resource.from_contents(root, default_specification=DRAFT202012)
@@ -181,7 +197,9 @@ class _Compiler:
     def _flat(self, schema: Schema, pointer: str, references: References) -> Language | None:
         if "enum" in schema:
             return _listed(self._allowed(schema, pointer))
-        kinds = types_of(schema) if "type" in schema else _implied_types(schema, pointer)
+        if not schema:
+            return self._any_value(ANY_DEPTH)
+        kinds = types_of(schema) if "type" in schema else _implied_types(schema)
         return _either(self._writers[kind](schema, pointer, references) for kind in kinds)
 
     def _allowed(self, schema: Schema, pointer: str) -> Iterator[Any]:
@@ -197,6 +215,10 @@ class _Compiler:
     def _object(self, schema: Schema, pointer: str, references: References) -> Language | None:
         properties, required = schema.get("properties", {}), schema.get("required", ())
         self._check_object(schema, properties, required, pointer)
+        others = schema.get("additionalProperties", True)
+        if not properties and others is not False:
+            value = self.value(others, f"{pointer}/additionalProperties", references)
+            return EMPTY_OBJECT if value is None else self._open_object(value)
         members: list[tuple[Language, bool]] = []
         for name, part in properties.items():
             value = self.value(part, f"{pointer}/properties/{name}", references)
@@ -211,11 +233,6 @@ class _Compiler:
     def _check_object(
         schema: Schema, properties: Schema, required: Iterable[str], pointer: str
     ) -> None:
-        closed = schema.get("additionalProperties", True)
-        if closed not in (True, False, {}):
-            raise BadSchema(f"{pointer}/additionalProperties", "is only supported as false")
-        if not properties and closed is not False:
-            raise BadSchema(f"{pointer}/properties", "is missing: an open object is not supported")
         for name in required:
             if name not in properties:
                 raise BadSchema(f"{pointer}/required", f"{name[:64]} is not among the properties")
@@ -224,26 +241,31 @@ class _Compiler:
         if schema.get("maxProperties", len(properties)) < len(properties):
             raise BadSchema(f"{pointer}/maxProperties", "is only supported from their number on")
 
+    def _open_object(self, value: Language) -> Language:
+        """Names are free, so that nothing keeps them apart."""
+        self.exact = False
+        member = series(_ANY_STRING, Text(":"), value)
+        return _listing("{", member, 0, None, "}")
+
+    def _any_value(self, depth: int) -> Language:
+        """Any value with at most ``depth`` arrays and objects within each other."""
+        scalar = either(_ANY_STRING, _ANY_NUMBER, *map(Text, ("true", "false", "null")))
+        if depth == 0:
+            return scalar
+        inner = self._any_value(depth - 1)
+        return either(scalar, _listing("[", inner, 0, None, "]"), self._open_object(inner))
+
     def _array(self, schema: Schema, pointer: str, references: References) -> Language | None:
         least, most = schema.get("minItems", 0), schema.get("maxItems")
         if "prefixItems" in schema:
             return self._tuple(schema, pointer, references)
-        if "items" not in schema and most != 0:
-            raise BadSchema(f"{pointer}/items", "is missing: items of any kind are not supported")
-        item = None if most == 0 else self.value(schema["items"], f"{pointer}/items", references)
-        empty = Text("[]")
         if most is not None and most < least:
             return None
+        items = schema.get("items", True)
+        item = None if most == 0 else self.value(items, f"{pointer}/items", references)
         if item is None:
-            return empty if least == 0 else None
-        more = series(Text(","), item)
-        several = series(
-            Text("["),
-            item,
-            Repeat(more, max(0, least - 1), None if most is None else most - 1),
-            Text("]"),
-        )
-        return several if least > 0 else either(empty, several)
+            return Text("[]") if least == 0 else None
+        return _listing("[", item, least, most, "]")
 
     def _tuple(self, schema: Schema, pointer: str, references: References) -> Language | None:
         parts = schema["prefixItems"]
@@ -292,6 +314,14 @@ class _Compiler:
             raise BadSchema(f"{pointer}/multipleOf", f"is not supported here: {error}") from None
 
 
+def _listing(start: str, item: Language, least: int, most: int | None, end: str) -> Language:
+    """``least`` to ``most`` items with commas between them; ``most`` is not 0."""
+    more = series(Text(","), item)
+    rest = Repeat(more, max(0, least - 1), None if most is None else most - 1)
+    several = series(item, rest)
+    return series(Text(start), several if least else optional(several), Text(end))
+
+
 def _joined(first: list[Branch], second: list[Branch], pointer: str) -> list[Branch]:
     """Every branch of one with every branch of the other."""
     if len(first) * len(second) > MAX_BRANCHES:
@@ -316,12 +346,9 @@ def _written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _implied_types(schema: Schema, pointer: str) -> list[str]:
+def _implied_types(schema: Schema) -> list[str]:
     """The types that a schema without any speaks of."""
-    kinds = [kind for kind, names in _OF_TYPE.items() if names & schema.keys()]
-    if not kinds:
-        raise BadSchema(f"{pointer}/type", "is missing: values of any kind are not supported")
-    return kinds
+    return [kind for kind, names in _OF_TYPE.items() if names & schema.keys()]
 
 
 def _members(members: list[tuple[Language, bool]]) -> Language:

@@ -38,7 +38,7 @@ def automaton_of(language: Language | None) -> BytesAutomaton:
 
 def schema_automaton(schema: dict[str, Any]) -> BytesAutomaton:
     """The documents of a schema."""
-    return bytes_automaton(schema_language(read_schema(json.dumps(schema))))
+    return bytes_automaton(schema_language(read_schema(json.dumps(schema))).language)
 
 
 @cache
