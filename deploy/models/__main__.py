@@ -16,7 +16,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m deploy.models", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     train = commands.add_parser(
-        "train", help="train the pair and export it (about two hours on two cores)"
+        "train", help="train the pair and export it (about three hours on two cores)"
     )
     train.add_argument("--work", type=Path, default=Path("build/demo-models"))
     train.add_argument("--store", type=Path, default=STORE)
@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     served = commands.add_parser("served", help="score the pair as a mesh serves it")
     served.add_argument("--store", type=Path, default=STORE)
     served.add_argument("--holdout", action="store_true")
+    served.add_argument("--suite", choices=("all", "diffusion", "autoregressive"), default="all")
     commands.add_parser("golden", help="write the golden sets again")
     return parser
 
@@ -38,7 +39,7 @@ def main() -> None:
     arguments = _parser().parse_args()
     match arguments.command:
         case "train":
-            train_pair(arguments.work, arguments.processes)
+            train_pair(arguments.work, arguments.store, arguments.processes)
             export_pair(arguments.work, arguments.store)
         case "evaluate":
             for folder, paradigm in (
@@ -51,7 +52,9 @@ def main() -> None:
                 ):
                     print(line)
         case "served":
-            tables = asyncio.run(evaluate_served(arguments.store, holdout=arguments.holdout))
+            tables = asyncio.run(
+                evaluate_served(arguments.store, suite=arguments.suite, holdout=arguments.holdout)
+            )
             for name, rows in tables.items():
                 print(f"\n{name}", *table(rows), sep="\n")
         case "golden":

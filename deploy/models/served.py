@@ -45,8 +45,12 @@ class ServedAnswerer:
         )
 
 
-async def evaluate_served(store: Path, *, holdout: bool = False) -> dict[str, list[Figures]]:
-    """Starts a mesh on ``store`` and scores each of its workers; the tables by model.
+async def evaluate_served(
+    store: Path, *, suite: str = "all", holdout: bool = False
+) -> dict[str, list[Figures]]:
+    """Starts a mesh on ``store`` and scores its workers; the tables by model.
+
+    ``suite`` names one paradigm, diffusion or autoregressive, or all.
 
     Raises MeshFailure where the mesh does not start.
     """
@@ -57,6 +61,7 @@ async def evaluate_served(store: Path, *, holdout: bool = False) -> dict[str, li
                 evaluate, ServedAnswerer(node.address), holdout=holdout
             )
             for node in mesh.nodes
+            if suite in ("all", node.paradigm.removeprefix("PARADIGM_").lower())
         }
 
     with tempfile.TemporaryDirectory(prefix="braid-eval-") as folder:

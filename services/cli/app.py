@@ -10,6 +10,7 @@ from services import __version__
 from services.cli.demo import demo
 from services.cli.explain import explain
 from services.cli.generate import generate
+from services.cli.measure import bench, evaluate
 from services.cli.models import models
 from services.cli.nodes import nodes
 from services.cli.traffic import traffic
@@ -24,8 +25,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (up, demo, generate, nodes, explain):
+for command in (up, demo, generate, nodes, explain, bench):
     app.command()(command)
+app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")
 app.add_typer(models, name="models")
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from services.cli.app import app
 from services.cli.state_dir import StateDir
 
-COMMANDS = ("up", "demo", "generate", "nodes", "explain", "traffic", "models")
+COMMANDS = ("up", "demo", "generate", "nodes", "explain", "traffic", "models", "bench", "eval")
 
 
 def braid(*arguments: str) -> tuple[int, str]:
@@ -48,6 +48,7 @@ def test_every_command_has_help(command: str) -> None:
         ["up", "--nodes", "ar=-1"],
         ["up", "--nodes", "ar"],
         ["up", "--port-base", "80"],
+        ["eval", "--suite", "poetry"],
     ],
 )
 def test_wrong_use_exits_2(arguments: list[str]) -> None:
@@ -55,6 +56,13 @@ def test_wrong_use_exits_2(arguments: list[str]) -> None:
     code, output = braid(*arguments)
     assert code == 2
     assert "Error" in output
+
+
+def test_unknown_benchmark_names_those_there_are(capfd: pytest.CaptureFixture[str]) -> None:
+    """A benchmark that is not there ends with exit code 2 and the list."""
+    code, _ = braid("bench", "nonsense")
+    assert code == 2
+    assert "engine" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["generate", "x"], ["nodes"], ["traffic", "get", "m"]])
