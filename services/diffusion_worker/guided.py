@@ -73,6 +73,7 @@ class GuidedSequence(BlockSequence):
                 break
         self._steps[block] += 1
         self.figures.denoise_steps += 1
+        self.figures.blocks = len(self._steps)
         self._place_forced()
 
     def _goes_on(self) -> bool:

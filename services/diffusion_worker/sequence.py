@@ -202,6 +202,7 @@ class BlockSequence:
         self._end = canvas.find(eos_id, canvas.first)
         self._steps[block] += 1
         self.figures.denoise_steps += 1
+        self.figures.blocks = len(self._steps)
         self.figures.forced_commits += decision.forced
 
     def _steps_left(self, masked: list[int], guesses: dict[int, Guess]) -> int:

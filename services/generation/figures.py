@@ -56,6 +56,9 @@ def _work(usages: list[Usage], completion_tokens: int) -> Usage:
         forward_passes=sum(usage.forward_passes for usage in usages),
         tokens_per_forward=completion_tokens / generating if generating else 0.0,
         input_truncated=any(usage.input_truncated for usage in usages),
+        blocks=sum(usage.blocks for usage in usages),
+        forced_commits=sum(usage.forced_commits for usage in usages),
+        discarded_tokens=sum(usage.discarded_tokens for usage in usages),
     )
 
 

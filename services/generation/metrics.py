@@ -16,6 +16,7 @@ from services.generation.types import Finished
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 TOKENS_PER_FORWARD = (0.5, 1, 1.5, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
+STEPS_PER_BLOCK = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 GAUGES = {
     "braid_num_requests_running": ("running", "Calls in the step loop."),
@@ -75,6 +76,34 @@ class WorkerMetrics:
         self.best_effort = Counter(
             "braid_best_effort_answers", "Answers with forced commits.", registry=registry
         )
+        self.steps_per_block = Histogram(
+            "braid_denoise_steps_per_block",
+            "Denoising steps that a call took for each of its blocks.",
+            buckets=STEPS_PER_BLOCK,
+            registry=registry,
+        )
+        self.forced_commits = Counter(
+            "braid_forced_commits",
+            "Tokens committed below their bar, because steps or time ran out.",
+            registry=registry,
+        )
+        self.discarded_tokens = Counter(
+            "braid_discarded_tokens",
+            "Tokens that were computed and not sent, for a stop text came before them.",
+            registry=registry,
+        )
+        self.prefill_time = Histogram(
+            "braid_request_prefill_time_seconds",
+            "From a call's first forward pass until its input was computed.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.decode_time = Histogram(
+            "braid_request_decode_time_seconds",
+            "From there to the end of the call's answer.",
+            buckets=SECONDS,
+            registry=registry,
+        )
         self.repairs = Counter(
             "braid_repairs", "Answers generated again for their constraint.", registry=registry
         )
@@ -132,6 +161,12 @@ class WorkerMetrics:
         self.tokens_per_forward.observe(usage.tokens_per_forward)
         self.best_effort.inc(finished.best_effort)
         self.repairs.inc(finished.repairs)
+        self.prefill_time.observe(timing.prefill)
+        self.decode_time.observe(timing.decode)
+        self.forced_commits.inc(usage.forced_commits)
+        self.discarded_tokens.inc(usage.discarded_tokens)
+        if usage.blocks:
+            self.steps_per_block.observe(usage.denoise_steps / usage.blocks)
 
 
 class _ExpertTokens(Collector):

@@ -24,6 +24,8 @@ class Run:
         self._prefilled: float | None = None
         self._first_output: float | None = None
         self._stalled_since: float | None = None
+        self._settled = 0
+        """Tokens that the sequence handed over."""
 
     def behind_for(self, now: float) -> float:
         """Seconds for which the reader has been too far behind; 0 if it is not."""
@@ -62,6 +64,7 @@ class Run:
     def _settle(self, progress: Progress, now: float) -> list[Event]:
         events: list[Event] = []
         for piece in progress.pieces:
+            self._settled += len(piece.tokens)
             self._write(self._transcript.push(piece.tokens), piece, events, now)
         reason = FinishReason.STOP if self._transcript.stopped else progress.finish
         if reason is not None:
@@ -87,6 +90,9 @@ class Run:
                 denoise_steps=figures.denoise_steps,
                 forward_passes=figures.forward_passes,
                 tokens_per_forward=tokens / max(1, figures.generating_forwards),
+                blocks=figures.blocks,
+                forced_commits=figures.forced_commits,
+                discarded_tokens=self._settled - tokens,
             ),
             timing=self._timing(now),
             thinking=self._transcript.thinking,

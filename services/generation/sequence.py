@@ -68,6 +68,8 @@ class Figures:
     generating_forwards: int = 0
     """Forwards that could settle answer tokens: all but those of prefill alone."""
     denoise_steps: int = 0
+    blocks: int = 0
+    """Blocks that were denoised."""
     forced_commits: int = 0
     """Tokens committed below the threshold because steps or time ran out."""
 

@@ -207,6 +207,9 @@ class Usage:
     forward_passes: int = 0
     tokens_per_forward: float = 0.0
     input_truncated: bool = False
+    blocks: int = 0
+    forced_commits: int = 0
+    discarded_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,3 +262,4 @@ def test_few_forwards_left_settle_more_in_each(model: SlotModel) -> None:
         assert progress.finish is FinishReason.LENGTH
         assert len(tokens) == 3 * BLOCK
         assert sequence.figures.forced_commits > 0
+        assert sequence.figures.blocks == 3

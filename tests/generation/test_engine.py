@@ -81,7 +81,7 @@ async def test_rows_at_different_stages_share_a_forward(family: Family) -> None:
 
 @FAMILIES
 async def test_stop_texts_end_the_answer(family: Family) -> None:
-    """The same stop text ends both paradigms' answers, with the same count of tokens."""
+    """The same stop text ends both paradigms' answers; what was computed behind it is counted."""
     async with running(WatchedModel(), family) as engine:
         whole = text(await collect(engine, job(max_new_tokens=24)))
         words = whole.split()
@@ -89,6 +89,9 @@ async def test_stop_texts_end_the_answer(family: Family) -> None:
     cut = whole.index(f" {words[2]} ")
     assert text(events) == whole[:cut]
     assert finished(events).finish_reason is FinishReason.STOP
+    usage = finished(events).usage
+    assert usage.completion_tokens + usage.discarded_tokens <= 24
+    assert (usage.discarded_tokens > 0) is (usage.blocks > 0)
 
 
 async def test_cancel_frees_the_slot_within_one_step() -> None:

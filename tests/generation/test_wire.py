@@ -322,7 +322,7 @@ seconds = st.floats(0, 1e6)
         Finished,
         finish_reason=st.sampled_from(FinishReason),
         usage=st.builds(
-            Usage, *[counts] * 5, st.floats(0, 64, width=32), input_truncated=st.booleans()
+            Usage, *[counts] * 5, st.floats(0, 64, width=32), st.booleans(), *[counts] * 3
         ),
         timing=st.builds(Timing, *[seconds] * 5),
         thinking=text,
@@ -346,6 +346,9 @@ def test_end_of_answer_loses_nothing(finished: Finished) -> None:
         end.usage.forward_passes,
         end.usage.tokens_per_forward,
         end.usage.input_truncated,
+        end.usage.blocks,
+        end.usage.forced_commits,
+        end.usage.discarded_tokens,
     )
     assert usage == finished.usage
     assert (end.thinking, end.seed, end.repairs) == (

@@ -92,6 +92,9 @@ def _usage(usage: Usage) -> pb.Usage:
         forward_passes=usage.forward_passes,
         tokens_per_forward=usage.tokens_per_forward,
         input_truncated=usage.input_truncated,
+        blocks=usage.blocks,
+        forced_commits=usage.forced_commits,
+        discarded_tokens=usage.discarded_tokens,
     )
 
 

@@ -278,7 +278,7 @@ class Finished(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., thinking: _Optional[str] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ..., served_by: _Optional[_Union[ServedBy, _Mapping]] = ..., seed: _Optional[int] = ..., best_effort: _Optional[bool] = ..., repairs: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("prompt_tokens", "completion_tokens", "thinking_tokens", "denoise_steps", "forward_passes", "tokens_per_forward", "input_truncated")
+    __slots__ = ("prompt_tokens", "completion_tokens", "thinking_tokens", "denoise_steps", "forward_passes", "tokens_per_forward", "input_truncated", "blocks", "forced_commits", "discarded_tokens")
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPLETION_TOKENS_FIELD_NUMBER: _ClassVar[int]
     THINKING_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -286,6 +286,9 @@ class Usage(_message.Message):
     FORWARD_PASSES_FIELD_NUMBER: _ClassVar[int]
     TOKENS_PER_FORWARD_FIELD_NUMBER: _ClassVar[int]
     INPUT_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    BLOCKS_FIELD_NUMBER: _ClassVar[int]
+    FORCED_COMMITS_FIELD_NUMBER: _ClassVar[int]
+    DISCARDED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     prompt_tokens: int
     completion_tokens: int
     thinking_tokens: int
@@ -293,7 +296,10 @@ class Usage(_message.Message):
     forward_passes: int
     tokens_per_forward: float
     input_truncated: bool
-    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., thinking_tokens: _Optional[int] = ..., denoise_steps: _Optional[int] = ..., forward_passes: _Optional[int] = ..., tokens_per_forward: _Optional[float] = ..., input_truncated: _Optional[bool] = ...) -> None: ...
+    blocks: int
+    forced_commits: int
+    discarded_tokens: int
+    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., thinking_tokens: _Optional[int] = ..., denoise_steps: _Optional[int] = ..., forward_passes: _Optional[int] = ..., tokens_per_forward: _Optional[float] = ..., input_truncated: _Optional[bool] = ..., blocks: _Optional[int] = ..., forced_commits: _Optional[int] = ..., discarded_tokens: _Optional[int] = ...) -> None: ...
 
 class Timing(_message.Message):
     __slots__ = ("queue", "prefill", "decode", "first_output", "total")
