@@ -35,8 +35,8 @@ class Reference:
         SDAR's block_diffusion_generate with remasking "low_confidence_dynamic" (JetLM/SDAR,
         generate.py), there for batch 1: each step computes the open block alone and drops its
         keys and values again; what exceeds the threshold is committed, or else the likeliest;
-        one more forward stores those of the finished block. The last block's store forward,
-        which nothing needs, is left out. A batch moves on together, block by block.
+        one more forward stores those of the finished block, of the last one too. A batch moves
+        on together, block by block.
         """
         canvas, cache = StaticBatch(prompts, self.size, self.mask_id), DynamicCache()
         before = torch.zeros(len(prompts), 1, self.model.config.vocab_size)
@@ -49,9 +49,9 @@ class Reference:
                 cache.crop(-self.size)
                 confidence, best = self._guess(torch.cat((before, logits[:, :-1]), 1))
                 canvas.place(above(confidence, masked, threshold), best)
+            before = self._logits(canvas, view, cache)
             if canvas.ended(self.eos_id, most):
                 return canvas.answers(self.eos_id, most)
-            before = self._logits(canvas, view, cache)
             canvas.open_next()
 
     @torch.inference_mode()
