@@ -27,13 +27,14 @@ from torch import Tensor
 
 from services.ar_worker.sequence import NextToken
 from services.diffusion_worker.family import BlockDiffusion
+from services.generation.answering import gathered
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.engine import Engine, EngineLimits
 from services.generation.limits import Limits
 from services.generation.planner import Planner, planner_of
 from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
-from services.generation.types import Constraint, Delta, Edit, Finished, Job, Prompt, Request, Usage
+from services.generation.types import Constraint, Edit, Finished, Job, Prompt, Request, Usage
 
 MODELS = Path(__file__).parents[2] / "deploy" / "models"
 GOLDEN = MODELS / "golden"
@@ -88,19 +89,19 @@ class Contestant:
         self.loop_shares[batch].append(1 - (self.model.seconds - before) / elapsed)
         if batch == 1:
             for item, (text, usage) in zip(items, answers, strict=True):
-                self.right[name].append(_answer(name, text) == _answer(name, item["expect"]))
+                self.right[name].append(counted(name, text) == counted(name, item["expect"]))
                 self.tokens[name].append(usage.tokens_per_forward)
 
     async def answer(self, job: Job) -> tuple[str, Usage]:
         """Text and usage of one job."""
-        text = ""
+        text, finished = await self.finish(job)
+        return text, finished.usage
+
+    async def finish(self, job: Job) -> tuple[str, Finished]:
+        """Text and end of one job; raises what the engine refuses or fails it with."""
         async with self.engine.submit(job) as events:
-            async for event in events:
-                if isinstance(event, Delta):
-                    text += event.text
-                elif isinstance(event, Finished):
-                    usage = event.usage
-        return text, usage
+            text, _, finished = await gathered(events)
+        return text, finished
 
     def job(self, item: dict[str, Any], *, steered: bool) -> Job:
         """A golden item as a job under default settings, kept to its schema or not."""
@@ -134,7 +135,7 @@ async def contestant(folder: Path, dtype: str) -> AsyncIterator[Contestant]:
 async def race(ar_folder: Path, diffusion_folder: Path, items: int, dtype: str) -> None:
     """Lets both answer in turns of 8 items and prints the table."""
     async with contestant(ar_folder, dtype) as ar, contestant(diffusion_folder, dtype) as diffusion:
-        golden = {name: _read(name)[:items] for name in SETS}
+        golden = {name: golden_items(name)[:items] for name in SETS}
         for both in (ar, diffusion):
             await both.turn("warm-up", golden["json"][:2], 1)
         for batch in (1, 8):
@@ -165,13 +166,14 @@ def table(ar: Contestant, diffusion: Contestant) -> Iterator[str]:
         yield f"loop's own share, {label}: {shares[0]} at batch 1, {shares[1]} at batch 8"
 
 
-def _read(name: str) -> list[dict[str, Any]]:
+def golden_items(name: str) -> list[dict[str, Any]]:
+    """The items of a set in their order."""
     file = "json" if name == "schema" else name
     lines = (GOLDEN / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
-def _answer(name: str, text: str) -> str:
+def counted(name: str, text: str) -> str:
     """What counts in a text: all of it, or the last word of a chain of reasoning."""
     return (text.split() or [""])[-1] if name == "chain" else text.strip()
 
