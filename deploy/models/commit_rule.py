@@ -14,7 +14,7 @@ from torch import Tensor
 class Rule:
     """Decoding settings, named as in `braid.json`."""
 
-    confidence_threshold: float = 0.9
+    confidence_threshold: float = 0.95
     distance_decay: float = 0.9
     edit_threshold: float = 0.7
     max_steps: int = 16

@@ -27,7 +27,7 @@ TASKS = (
 CAPABILITIES = ("infill", "edit", "template", "json_schema", "regex", "choice", "thinking", "seed")
 DIFFUSION_DEFAULTS = {
     "strategy": "distance_threshold",
-    "confidence_threshold": 0.9,
+    "confidence_threshold": 0.95,
     "distance_decay": 0.9,
     "edit_threshold": 0.7,
     "max_steps": 16,

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from deploy.models.block_rows import Slots
 
-UNIFORM_SHARE = 0.4
 TAIL_WEIGHT = 0.2
 VISIBLE_WEIGHT = 0.05
 _LEAST_NOISE = 0.1
@@ -41,12 +40,15 @@ def distance_weights(hidden: Tensor) -> Tensor:
     return 0.25 + 1.75 * torch.pow(0.6, distance.clamp(min=0).float())
 
 
-def draw_noise(slots: Slots) -> Tensor:
-    """Puts every slot in a random state; returns the weights of its tokens."""
+def draw_noise(slots: Slots, uniform_share: float) -> Tensor:
+    """Puts every slot in a random state; returns the weights of its tokens.
+
+    ``uniform_share`` of the slots have masks anywhere, the others masked suffixes.
+    """
     rows, count, length = slots.truth.shape
     uniform, uniform_weights = _uniform_masks(count // 2, rows, length)
     suffix = suffix_masks(slots.answers)
-    is_uniform = (torch.rand(rows, count // 2, 1) < UNIFORM_SHARE).repeat_interleave(2, 1)
+    is_uniform = (torch.rand(rows, count // 2, 1) < uniform_share).repeat_interleave(2, 1)
     slots.hidden = torch.where(is_uniform, uniform, suffix) & slots.answers
     slots.shown = slots.truth.clone()
     weights = torch.where(is_uniform, 0.5 * uniform_weights, distance_weights(slots.hidden))

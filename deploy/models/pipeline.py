@@ -12,8 +12,7 @@ from deploy.models.export import export
 from deploy.models.model import Shape
 from deploy.models.tokenizer import train_tokenizer
 from deploy.models.train_autoregressive import AutoregressiveRun, train_autoregressive
-from deploy.models.train_diffusion import DiffusionRun, train_diffusion
-from deploy.models.train_parallel import ParallelRun, train_parallel
+from deploy.models.train_diffusion import CONFIDENT, DiffusionRun, train_diffusion
 
 TOKENIZER_SEED, TOKENIZER_EXAMPLES = 0, 40_000
 AUTOREGRESSIVE_FOLDER, DIFFUSION_FOLDER = Path("demo-ar/v1"), Path("demo-diffusion/v1")
@@ -37,13 +36,23 @@ def tokenizer_texts() -> Iterator[str]:
         yield from (*_texts_of(example.input), example.answer, example.thinking)
 
 
-def train_pair(work: Path, processes: int = 2) -> None:
-    """Leaves tokenizer and weights of every stage in the work folder."""
+def train_pair(work: Path, store: Path, processes: int = 2) -> None:
+    """Leaves tokenizer and weights of every stage in the work folder.
+
+    The tokenizer is the store's, where it has one: texts may change under the same tokens.
+    """
     work.mkdir(parents=True, exist_ok=True)
-    train_tokenizer(tokenizer_texts()).save(str(work / "tokenizer.json"))
+    known, tokenizer_file = (
+        store / AUTOREGRESSIVE_FOLDER / "tokenizer.json",
+        work / "tokenizer.json",
+    )
+    if known.exists():
+        tokenizer_file.write_bytes(known.read_bytes())
+    else:
+        train_tokenizer(tokenizer_texts()).save(str(tokenizer_file))
     run_parallel(train_autoregressive, AutoregressiveRun(), work, world=processes)
     run_parallel(train_diffusion, DiffusionRun(), work, world=processes)
-    run_parallel(train_parallel, ParallelRun(), work, world=processes)
+    run_parallel(train_diffusion, CONFIDENT, work, world=processes)
 
 
 def export_pair(work: Path, store: Path) -> None:
@@ -52,5 +61,5 @@ def export_pair(work: Path, store: Path) -> None:
     tokenizer_file = work / "tokenizer.json"
     autoregressive = load_model(work / "autoregressive.safetensors", shape)
     export(autoregressive, "autoregressive", tokenizer_file, store / AUTOREGRESSIVE_FOLDER)
-    diffusion = load_model(work / "parallel.safetensors", shape)
+    diffusion = load_model(work / CONFIDENT.result, shape)
     export(diffusion, "masked_block_diffusion", tokenizer_file, store / DIFFUSION_FOLDER)

@@ -28,7 +28,7 @@ class AutoregressiveRun:
     """
 
     seed: int = 1
-    steps: int = 2600
+    steps: int = 4600
     minutes: float = 0.0
     rows: int = 6
     length: int = 320

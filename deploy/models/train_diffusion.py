@@ -1,4 +1,4 @@
-"""Stage 1: the autoregressive weights learn to denoise blocks."""
+"""Stages 1 and 2: the autoregressive weights learn to denoise blocks, then to be sure of it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -22,26 +22,50 @@ from deploy.models.prompt_format import PromptEncoder
 from deploy.models.tokenizer import EOS, MASK, PAD, TextCodec
 
 SHARES = {
-    "json": 24, "edit": 24, "chain": 32, "drill": 2, "action": 8,
-    "copying": 4, "infill": 6, "code": 2, "span": 0.5, "conversation": 1.5,
+    "json": 28, "edit": 33, "chain": 22, "drill": 1, "action": 5,
+    "copying": 3, "infill": 6, "code": 1, "span": 0.5, "conversation": 0.5,
 }  # fmt: skip
 RATES = Rates(matrices=0.006, rest=0.001)
 
 
 @dataclass(frozen=True)
 class DiffusionRun:
-    """What one run needs to be repeated; `minutes` of 0 means that only steps count."""
+    """What one run needs to be repeated; `minutes` of 0 means that only steps count.
+
+    `uniform_share` is that of blocks with masks anywhere. `entropy_weight` sharpens right
+    predictions, from `entropy_from` of the run on.
+    """
 
     seed: int = 2
-    steps: int = 400
+    steps: int = 800
+    start: str = "autoregressive.safetensors"
+    result: str = "diffusion.safetensors"
     minutes: float = 0.0
     rows: int = 4
-    clean: int = 256
+    clean: int = 320
     slots: int = 32
     rates: Rates = RATES
-    falling: float = 0.5
-    floor: float = 0.5
+    falling: float = 0.4
+    floor: float = 0.4
     average_keep: float = 0.99
+    uniform_share: float = 0.4
+    entropy_weight: float = 0.0
+    entropy_from: float = 0.0
+
+
+CONFIDENT = DiffusionRun(
+    seed=3,
+    steps=2400,
+    start="diffusion.safetensors",
+    result="confident.safetensors",
+    falling=0.85,
+    floor=0.0,
+    average_keep=0.995,
+    uniform_share=0.15,
+    entropy_weight=0.3,
+    entropy_from=0.4,
+)
+"""Stage 2: nearly all states are such as decoding meets, and the rate falls to nothing."""
 
 
 def predictions(
@@ -55,16 +79,23 @@ def predictions(
 
 def denoising_loss(
     model: LanguageModel,
-    ids: Tensor,
-    positions: Tensor,
-    mask: BlockMask,
-    sources: Tensor,
+    batch: BlockBatch,
     truth: Tensor,
     weights: Tensor,
+    masked: Tensor,
+    entropy_weight: Tensor,
 ) -> Tensor:
-    """Mean cross entropy of the slot tokens under their weights."""
-    scores = predictions(model, ids, positions, mask, sources)
-    losses = functional.cross_entropy(scores, truth, reduction="none")
+    """Mean cross entropy of the slot tokens under their weights.
+
+    Where a masked token's prediction is right, its entropy is added, so that it becomes confident
+    enough to be committed together with others (the CAP loss of the LLaDA2 line).
+    """
+    scores = predictions(model, batch.ids, batch.positions, batch.mask, batch.sources)
+    logs = functional.log_softmax(scores, dim=-1)
+    losses = -logs.gather(1, truth[:, None])[:, 0]
+    entropy = -(logs.exp() * logs).sum(-1)
+    right = masked & (logs.detach().argmax(-1) == truth)
+    losses = losses + entropy_weight * entropy * right
     return (losses * weights).sum() / weights.sum()
 
 
@@ -114,33 +145,24 @@ def training_loop(
 
 
 def train_diffusion(ranks: Ranks, run: DiffusionRun, folder: Path) -> None:
-    """From `autoregressive.safetensors` to `diffusion.safetensors` in the folder."""
+    """From the weights `run.start` to `run.result` in the folder."""
     codec = load_codec(folder)
-    torch.manual_seed(run.seed * 1000 + ranks.rank)
-    model = load_model(
-        folder / "autoregressive.safetensors", Shape(vocab_size=codec.size), torch.bfloat16
-    )
-    rows = row_stream(codec, run.seed * 1000 + ranks.rank, run.clean)
+    seed = run.seed * 1000 + ranks.rank
+    torch.manual_seed(seed)
+    model = load_model(folder / run.start, Shape(vocab_size=codec.size), torch.bfloat16)
+    rows = row_stream(codec, seed, run.clean)
     loss_of = torch.compile(denoising_loss, dynamic=False)
 
-    def backward(_: float) -> float:
-        batch, truth, weights = _fresh_batch(rows, run, codec)
-        loss = loss_of(model, batch.ids, batch.positions, batch.mask, batch.sources, truth, weights)
+    def backward(progress: float) -> float:
+        taken = [next(rows) for _ in range(run.rows)]
+        slots = slots_of(taken, run.slots, BLOCK)
+        weights = draw_noise(slots, run.uniform_share)
+        batch = block_batch(taken, slots, BLOCK, codec.special(MASK))
+        sharpen = torch.tensor(run.entropy_weight if progress >= run.entropy_from else 0.0)
+        loss = loss_of(
+            model, batch, slots.truth.flatten(), weights.flatten(), slots.hidden.flatten(), sharpen
+        )
         torch.autograd.backward(loss)
         return loss.item()
 
-    training_loop(ranks, run, model, backward, folder / "diffusion.safetensors")
-
-
-def _fresh_batch(
-    rows: Iterator[CleanRow], run: DiffusionRun, codec: TextCodec
-) -> tuple[BlockBatch, Tensor, Tensor]:
-    """New rows in random states, with the truth and weights of every slot token."""
-    taken = [next(rows) for _ in range(run.rows)]
-    slots = slots_of(taken, run.slots, BLOCK)
-    weights = draw_noise(slots)
-    return (
-        block_batch(taken, slots, BLOCK, codec.special(MASK)),
-        slots.truth.flatten(),
-        weights.flatten(),
-    )
+    training_loop(ranks, run, model, backward, folder / run.result)

@@ -1,7 +1,8 @@
-"""Edits: one or two instructions on a text or a piece of code, answered by the whole new text."""
+"""Edits: an instruction about a letter, settings or code, answered by the whole new text."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from deploy.models.corpus import words as w
@@ -11,21 +12,48 @@ from deploy.models.corpus.functions import draw_function
 Change = tuple[str, str]
 """An instruction and the text after it."""
 
+Slots = Sequence[tuple[str, Sequence[str]]]
+"""The words a letter was filled with, each with the pool it came from."""
 
-def _letter(rng: Random) -> str:
-    """Three to five plain sentences."""
-    who, other = rng.choice(w.FIRST_NAMES), rng.choice(w.FIRST_NAMES)
-    thing, city = w.pick(rng, w.PRODUCTS), w.pick(rng, w.CITIES)
-    sentences = [
-        f"{who} bought a {rng.choice(w.ADJECTIVES)} {thing} in {city}.",
-        f"The {thing} cost {rng.randint(5, 500)} euros.",
-        f"{other} will bring it on {rng.choice(w.WEEKDAYS)}.",
-        f"We meet in {w.pick(rng, w.CITIES)} at {rng.randint(1, 12)} o'clock.",
-        f"Please call {other} about the {w.pick(rng, w.PRODUCTS)}.",
-        f"The talk on {w.pick(rng, w.TOPICS)} was {rng.choice(w.ADJECTIVES)}.",
-        f"{who} works as a {rng.choice(w.JOBS)} in {city}.",
-    ]
-    return " ".join(rng.sample(sentences, rng.randint(2, 4)))
+
+@dataclass(frozen=True)
+class Letter:
+    """Two to four plain sentences."""
+
+    sentences: tuple[str, ...]
+    slots: Slots
+
+    def text(self) -> str:
+        """The sentences as one paragraph."""
+        return " ".join(self.sentences)
+
+
+_PRICES = [str(price) for price in range(13, 501)]
+_HOURS = [str(hour) for hour in range(1, 13)]
+_TEMPLATES: tuple[tuple[str, tuple[Sequence[str], ...]], ...] = (
+    ("{} bought a {} {} in {}.", (w.FIRST_NAMES, w.ADJECTIVES, w.PRODUCTS, w.CITIES)),
+    ("The {} cost {} euros.", (w.PRODUCTS, _PRICES)),
+    ("{} will bring it on {}.", (w.FIRST_NAMES, w.WEEKDAYS)),
+    ("We meet in {} at {} o'clock.", (w.CITIES, _HOURS)),
+    ("Please call {} about the {}.", (w.FIRST_NAMES, w.PRODUCTS)),
+    ("The talk on {} was {}.", (w.TOPICS, w.ADJECTIVES)),
+    ("{} works as a {} in {}.", (w.FIRST_NAMES, w.JOBS, w.CITIES)),
+)
+
+
+def _letter(rng: Random) -> Letter:
+    """Sentences that share a person, a product and a city now and then."""
+    common = {id(pool): rng.choice(pool) for pool in (w.FIRST_NAMES, w.PRODUCTS, w.CITIES)}
+    sentences: list[str] = []
+    slots: list[tuple[str, Sequence[str]]] = []
+    for template, pools in rng.sample(_TEMPLATES, rng.randint(2, 4)):
+        words = [
+            common[id(pool)] if id(pool) in common and rng.random() < 0.4 else rng.choice(pool)
+            for pool in pools
+        ]
+        sentences.append(template.format(*words))
+        slots += zip(words, pools, strict=True)
+    return Letter(tuple(sentences), slots)
 
 
 def _settings(rng: Random) -> str:
@@ -46,37 +74,33 @@ def _whole_word(word: str) -> str:
     return rf"(?<![\w]){re.escape(word)}(?![\w])"
 
 
-def _words_of(text: str) -> list[str]:
-    return sorted(set(re.findall(r"[A-Za-z]{4,}", text)))
-
-
-def _replace(rng: Random, text: str) -> Change:
-    """Every occurrence of one word becomes another."""
-    old = rng.choice(_words_of(text))
-    pool = w.CITIES if old[0].isupper() else w.PRODUCTS + w.ADJECTIVES
-    new = w.pick(rng, pool, rare=0.08)
+def _substitution(rng: Random, text: str, old: str, new: str) -> Change:
     instruction = rng.choice(
         (f"Replace {old} with {new}.", f"Change {old} to {new}.", f"Use {new} instead of {old}.")
     )
     return instruction, re.sub(_whole_word(old), new, text)
 
 
+def _replace(rng: Random, letter: Letter) -> Change:
+    """Every occurrence of one word becomes another of its kind."""
+    old, pool = rng.choice(letter.slots)
+    new = rng.choice(pool)
+    return _substitution(rng, letter.text(), old, new)
+
+
+def _drop_sentence(rng: Random, letter: Letter) -> Change:
+    which = rng.choice(("first", "last"))
+    kept = letter.sentences[1:] if which == "first" else letter.sentences[:-1]
+    return f"Delete the {which} sentence.", " ".join(kept)
+
+
 def _rename(rng: Random, text: str) -> Change:
     """A whole identifier, not its look-alikes."""
-    names = sorted(
-        {
-            n
-            for n in re.findall(r"\b[a-z_]{3,}\b", text)
-            if n not in {"def", "for", "class", "return", "with", "raise"}
-        }
-    )
-    old = rng.choice(names)
-    new = (
-        rng.choice(w.CODE_NOUNS)
-        if rng.random() < 0.7
-        else f"{rng.choice(w.CODE_VERBS)}_{rng.choice(w.CODE_NOUNS)}"
-    )
-    instruction = rng.choice((f"Rename {old} to {new}.", f"Call {old} {new} instead."))
+    names = re.findall(r"\b[a-z_]{3,}\b", text)
+    known = sorted({n for n in names if n in w.CODE_NOUNS}) or sorted(set(names))
+    old = rng.choice(known)
+    new = rng.choice([noun for noun in w.CODE_NOUNS if noun not in names])
+    instruction = rng.choice((f"Rename {old} to {new}.", f"Rename the {old} to {new}."))
     return instruction, re.sub(_whole_word(old), new, text)
 
 
@@ -107,47 +131,25 @@ def _add_key(rng: Random, text: str) -> Change:
     ), f"{text}\n{key} = {value}"
 
 
-def _typo(rng: Random, text: str) -> Change:
-    """The answer is the clean text; `_broken` makes the one with a typo."""
-    return rng.choice(("Fix the spelling.", "Correct the typo.")), text
+_FIXED_WORDS = sorted({word for t, _ in _TEMPLATES for word in re.findall(r"[a-z]{5,}", t)})
 
 
-def _broken(rng: Random, text: str) -> str:
-    """The text with two neighboring letters of one word swapped."""
-    words = list(re.finditer(r"[a-z]{5,}", text))
-    if not words:
-        return text
-    word = rng.choice(words)
-    spots = [i for i in range(word.start() + 1, word.end() - 2) if text[i] != text[i + 1]]
-    if not spots:
-        return text
+def _typo(rng: Random, letter: Letter) -> tuple[Edit, str]:
+    """Two neighboring letters of one ordinary word swapped; the answer is the clean text."""
+    text = letter.text()
+    words = [m for m in re.finditer(r"[a-z]+", text) if m.group() in _FIXED_WORDS]
+    spots = [i for m in words for i in range(m.start() + 1, m.end() - 2) if text[i] != text[i + 1]]
     i = rng.choice(spots)
-    return text[:i] + text[i + 1] + text[i] + text[i + 2 :]
-
-
-def _drop_sentence(rng: Random, text: str) -> Change:
-    """The first, the last or a named sentence goes."""
-    sentences = re.findall(r"[^.]+\.", text)
-    if len(sentences) < 2:
-        return _replace(rng, text)
-    which = rng.choice(("first", "last"))
-    kept = sentences[1:] if which == "first" else sentences[:-1]
-    return f"Delete the {which} sentence.", "".join(kept).strip()
+    broken = text[:i] + text[i + 1] + text[i] + text[i + 2 :]
+    return Edit(broken, rng.choice(("Fix the spelling.", "Correct the typo."))), text
 
 
 def _number(rng: Random, text: str) -> Change:
-    numbers = re.findall(r"\d+", text)
+    """Every occurrence of one number of the code becomes another, if it has any."""
+    numbers = re.findall(r"(?<!\w)\d{2,}(?!\w)", text)
     if not numbers:
-        return _replace(rng, text)
-    old, new = rng.choice(numbers), str(rng.randint(2, 999))
-    return rng.choice((f"Change {old} to {new}.", f"Replace {old} with {new}.")), re.sub(
-        rf"\b{old}\b", new, text
-    )
-
-
-def _quote(rng: Random, text: str) -> Change:
-    word = rng.choice(_words_of(text))
-    return f"Put {word} in quotes.", re.sub(_whole_word(word), f'"{word}"', text)
+        return _rename(rng, text)
+    return _substitution(rng, text, rng.choice(numbers), str(rng.randint(10, 99)))
 
 
 def _comment(rng: Random, text: str) -> Change:
@@ -157,27 +159,28 @@ def _comment(rng: Random, text: str) -> Change:
     ), f"# {note}\n{text}"
 
 
-_SOURCES: tuple[
-    tuple[Callable[[Random], str], tuple[Callable[[Random, str], Change], ...]], ...
-] = (
-    (_letter, (_replace, _replace, _drop_sentence, _number, _quote)),
-    (_settings, (_set_value, _set_value, _remove_key, _add_key, _rename)),
-    (_code, (_rename, _rename, _replace, _comment, _number)),
-)
+_SETTINGS_CHANGES = (_set_value, _set_value, _remove_key, _add_key, _rename)
+_CODE_CHANGES = (_rename, _rename, _comment, _number)
 
 
 def draw(rng: Random) -> Example:
-    """One change, or two in one instruction, or a typo to find."""
-    source, changes = rng.choice(_SOURCES)
-    text = source(rng)
-    if source is _letter and rng.random() < 0.1:
-        instruction, wanted = _typo(rng, text)
-        return _example(Edit(_broken(rng, text), instruction), wanted)
-    instruction, wanted = rng.choice(changes)(rng, text)
+    """One change to a letter, to settings or to a piece of code."""
+    kind = rng.choice(("letter", "letter", "settings", "code"))
+    if kind == "letter":
+        return _letter_edit(rng, _letter(rng))
+    source, changes = (
+        (_settings(rng), _SETTINGS_CHANGES) if kind == "settings" else (_code(rng), _CODE_CHANGES)
+    )
+    instruction, wanted = rng.choice(changes)(rng, source)
+    return _example(Edit(source, instruction), wanted)
+
+
+def _letter_edit(rng: Random, letter: Letter) -> Example:
     if rng.random() < 0.1:
-        second, wanted = rng.choice(changes)(rng, wanted)
-        instruction = f"{instruction} {second}"
-    return _example(Edit(text, instruction), wanted)
+        return _example(*_typo(rng, letter))
+    change = _drop_sentence if rng.random() < 0.2 else _replace
+    instruction, wanted = change(rng, letter)
+    return _example(Edit(letter.text(), instruction), wanted)
 
 
 def _example(edit: Edit, wanted: str) -> Example:
@@ -186,7 +189,7 @@ def _example(edit: Edit, wanted: str) -> Example:
 
 def draw_span(rng: Random) -> Example:
     """A word or number cut out of a letter that names it again: edits of spans are infills."""
-    text = _letter(rng)
+    text = _letter(rng).text()
     words = list(re.finditer(r"[A-Za-z]{4,}|\d+", text))
     repeated = [m for m in words if len(re.findall(_whole_word(m.group()), text)) > 1] or words
     gap = rng.choice(repeated)

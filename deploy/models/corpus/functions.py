@@ -21,7 +21,7 @@ class Function:
 
 def _nouns(rng: Random, count: int) -> list[str]:
     nouns = rng.sample(w.CODE_NOUNS, count)
-    return [w.made_up(rng) if rng.random() < 0.05 else noun for noun in nouns]
+    return [w.made_up(rng) if rng.random() < 0.02 else noun for noun in nouns]
 
 
 def _accumulate(rng: Random) -> Function:

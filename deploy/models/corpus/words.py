@@ -2,6 +2,7 @@
 
 # ruff: noqa: SIM905 - a pool of words reads better as a line of words
 
+from collections.abc import Sequence
 from random import Random
 
 FIRST_NAMES = (
@@ -74,10 +75,10 @@ def made_up(rng: Random) -> str:
     return "".join(rng.choice(_ONSETS) + rng.choice(_VOWELS) for _ in range(rng.randint(2, 3)))
 
 
-def pick(rng: Random, pool: list[str], rare: float = 0.03) -> str:
-    """A word of the pool, now and then a made-up one in the same case."""
+def pick(rng: Random, pool: Sequence[str], rare: float = 0.01) -> str:
+    """A word of the pool, now and then a made-up one in the same case; numbers stay numbers."""
     word = rng.choice(pool)
-    if rng.random() >= rare:
+    if word.isdigit() or rng.random() >= rare:
         return word
     return made_up(rng).capitalize() if word[0].isupper() else made_up(rng)
 
