@@ -4,8 +4,9 @@
 
 Without a checkpoint it takes the demo diffusion model. The engine answers under the model's
 default settings. Each turn, both sides answer the same golden prompts, one side after the
-other; ratios are medians over the turns. Prints the share of right answers beside each speed
-and says where they are unequal, since such speeds compare little.
+other; ratios are medians over the turns. Prints the engine's figures and "its", the other
+side's: the share of right answers beside each speed, since speeds at unequal quality compare
+little.
 """
 
 from __future__ import annotations
@@ -15,23 +16,19 @@ import asyncio
 import random
 import statistics
 import time
-from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from deploy.models.check import check_output
 from deploy.models.golden_sets import read_golden_set
 from services.generation.checkpoint import load_model, read_checkpoint
-from services.generation.text import Transcript
 from services.generation.types import Job
-from services.generation.vocabulary import Vocabulary
 from tests.benchmarks.bench_engine import STORE, Contestant, contestant
 from tests.benchmarks.references import Reference
+from tests.benchmarks.side import Side, of_engine, of_reference, pooled
 
 SETS = ("json", "edit", "chain", "action")
 BATCH = 8
@@ -41,92 +38,6 @@ OVERLOAD = 4
 HEAD = "| against | right % | its right % | tok/s | its tok/s | ratio | turns | quality |"
 EVEN = 2
 """Points between the shares of right answers that still count as equal quality."""
-
-Texts = list[tuple[str, int]]
-"""Answers with their numbers of tokens, without the end token."""
-Answer = Callable[[list[Job]], Awaitable[Texts]]
-
-
-@dataclass
-class Side:
-    """One way to answer, and what it did in the turns of one comparison."""
-
-    answer: Answer
-    batch: int = BATCH
-    rates: list[float] = field(default_factory=list)
-    right: list[bool] = field(default_factory=list)
-    latencies: list[float] = field(default_factory=list)
-
-    def note(self, items: list[dict[str, Any]], texts: Texts, seconds: float) -> None:
-        """Books a turn."""
-        self.rates.append(sum(tokens for _, tokens in texts) / seconds)
-        self.right += [is_right(item, text) for item, (text, _) in zip(items, texts, strict=True)]
-
-    async def turn(self, items: list[dict[str, Any]], jobs: list[Job]) -> None:
-        """Answers jobs that are all there, ``batch`` at a time."""
-        began, texts = time.perf_counter(), Texts()
-        for start in range(0, len(jobs), self.batch):
-            texts += await self.answer(jobs[start : start + self.batch])
-        self.note(items, texts, time.perf_counter() - began)
-
-    async def arrivals_in_batches(
-        self, items: list[dict[str, Any]], jobs: list[Job], times: list[float]
-    ) -> None:
-        """Answers jobs as they arrive, those there are up to ``batch``, a batch after the other."""
-        began, texts = time.perf_counter(), Texts()
-        while (done := len(texts)) < len(jobs):
-            await asyncio.sleep(times[done] - (time.perf_counter() - began))
-            there = bisect_right(times, time.perf_counter() - began)
-            end = max(done + 1, min(there, done + self.batch))
-            texts += await self.answer(jobs[done:end])
-            now = time.perf_counter() - began
-            self.latencies += [now - arrived for arrived in times[done:end]]
-        self.note(items, texts, now)
-
-    async def arrivals_at_once(
-        self, items: list[dict[str, Any]], jobs: list[Job], times: list[float]
-    ) -> None:
-        """Hands over each job when it arrives."""
-        began = time.perf_counter()
-
-        async def later(job: Job, arrived: float) -> tuple[str, int]:
-            await asyncio.sleep(arrived)
-            text = (await self.answer([job]))[0]
-            self.latencies.append(time.perf_counter() - began - arrived)
-            return text
-
-        texts = await asyncio.gather(*map(later, jobs, times))
-        self.note(items, texts, time.perf_counter() - began)
-
-
-def is_right(item: dict[str, Any], text: str) -> bool:
-    """By the item's own measure."""
-    return check_output(item["check"], text, item["expect"], item.get("schema", "")).right
-
-
-def of_engine(engine: Contestant) -> Answer:
-    """Answers through the engine, all at once."""
-
-    async def answer(jobs: list[Job]) -> Texts:
-        answers = await asyncio.gather(*map(engine.answer, jobs))
-        return [(text, usage.completion_tokens) for text, usage in answers]
-
-    return answer
-
-
-def of_reference(
-    decode: Callable[[list[tuple[int, ...]], int], list[list[int]]], vocabulary: Vocabulary
-) -> Answer:
-    """Answers by a reference decoder, as one batch."""
-
-    async def answer(jobs: list[Job]) -> Texts:
-        most = max(job.max_new_tokens for job in jobs)
-        return [
-            (Transcript(vocabulary).push(tokens), len(tokens))
-            for tokens in decode([job.prompt_ids for job in jobs], most)
-        ]
-
-    return answer
 
 
 def jobs_of(engine: Contestant, items: list[dict[str, Any]]) -> list[Job]:
@@ -143,6 +54,16 @@ async def compare(
         jobs = jobs_of(engine, chosen)
         for side in (theirs, ours):
             await side.turn(chosen, jobs)
+
+
+async def compare_sets(engine: Contestant, title: str, theirs: Side, items: int) -> None:
+    """Compares on each set and prints a line for it, and one for all of them."""
+    ours = Side(of_engine(engine), theirs.batch)
+    pairs = [(ours.fresh(), theirs.fresh()) for _ in SETS]
+    for name, pair in zip(SETS, pairs, strict=True):
+        await compare(engine, *pair, read_golden_set(name)[:items])
+        print(row(f"{title}: {name}", *pair), flush=True)
+    print(row(f"{title}: all", *map(pooled, zip(*pairs, strict=True))), flush=True)
 
 
 async def compare_arrivals(
@@ -192,19 +113,16 @@ async def run(folder: Path, items: int, rounds: int, dtype: str) -> None:
     reference = Reference(model, size, vocabulary.mask_id, vocabulary.eos_id)
     cached = of_reference(reference.cached, vocabulary)
     uncached = of_reference(partial(reference.uncached, steps=size), vocabulary)
-    print(HEAD)
-    print("|---" * (HEAD.count("|") - 1) + "|", flush=True)
     async with contestant(folder, dtype) as engine:
         ours = of_engine(engine)
         warm = jobs_of(engine, read_golden_set("json")[-2:])
         for answer in (ours, cached, uncached):
             await answer(warm)
-        for title, answer, batch in (("SDAR", cached, 1), ("LLaDA, no cache", uncached, BATCH)):
-            for name in SETS:
-                pair = Side(ours, batch), Side(answer, batch)
-                await compare(engine, *pair, read_golden_set(name)[:items])
-                print(row(f"{title}, batch {batch}: {name}", *pair), flush=True)
-        free, barred, static = Side(ours), Side(ours), Side(cached)
+        print(HEAD)
+        print("|---" * (HEAD.count("|") - 1) + "|", flush=True)
+        await compare_sets(engine, "SDAR, batch 1", Side(cached, 1), items)
+        await compare_sets(engine, "LLaDA, no cache, batch 8", Side(uncached, BATCH), items)
+        free, barred, static = (Side(answer, BATCH) for answer in (ours, ours, cached))
         await compare_arrivals(engine, free, barred, static, rounds)
     sides = {"static batches of 8": static, "engine in static batches of 8": barred}
     for name, side in sides.items():

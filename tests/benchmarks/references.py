@@ -41,7 +41,7 @@ class Reference:
         canvas, cache = StaticBatch(prompts, self.size, self.mask_id), DynamicCache()
         before = torch.zeros(len(prompts), 1, self.model.config.vocab_size)
         if canvas.open:
-            before = self._logits(canvas, canvas.view(0, canvas.open), cache)[:, -1:]
+            before = self._logits(canvas, canvas.view(0, canvas.open), cache)
         while True:
             view = canvas.view(canvas.open, canvas.end)
             while (masked := canvas.masked()).any():
