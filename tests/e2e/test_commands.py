@@ -81,7 +81,8 @@ def test_generate_infill(braid: Braid) -> None:
 def test_generate_with_a_schema(braid: Braid, tmp_path: Path) -> None:
     """A schema from a file is met by the answer."""
     schema = tmp_path / "schema.json"
-    schema.write_text(json.dumps({"type": "object", "required": ["name", "age"]}))
+    kinds = {"name": {"type": "string"}, "age": {"type": "integer"}}
+    schema.write_text(json.dumps({"properties": kinds, "required": ["name", "age"]}))
     prompt = "Extract name, age as JSON: This is Anna Berg. Anna is 41 years old."
     output = braid("generate", "-t", "structured-output", prompt, "--schema", str(schema))
     assert {"name", "age"} <= json.loads(output).keys()
