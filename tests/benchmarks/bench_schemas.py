@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from jsonschema import Draft202012Validator, FormatChecker, ValidationError
+from jsonschema import ValidationError
 
 from services.chassis.errors import ConstraintNotMet, InvalidRequest, LimitExceeded
 from services.generation.answering import Answering, gathered
 from services.generation.planner import Plan
 from services.generation.types import Constraint, Prompt, Request, Sampling
 from tests.benchmarks.bench_engine import LIMITS, STORE, Contestant, contestant, golden_items
-from tests.generation.grammar.generated import Schema, generated
+from tests.generation.grammar.generated import Schema, generated, validator_of
 
 MAX_NEW_TOKENS = 96
 UNSUPPORTED = 0.15
@@ -107,7 +107,7 @@ class Tally:
 def is_valid(text: str, schema: Schema) -> bool:
     """Whether the text is a document of the schema, formats included."""
     try:
-        Draft202012Validator(schema, format_checker=FormatChecker()).validate(json.loads(text))
+        validator_of(schema).validate(json.loads(text))
     except (ValueError, ValidationError):
         return False
     return True

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
 
 from services.ar_worker.sequence import NextToken
 from services.chassis.errors import InvalidRequest
@@ -17,7 +16,7 @@ from services.generation.slot_model import SlotModel
 from services.generation.types import Constraint, Job
 from services.generation.vocabulary import Vocabulary
 from tests.generation.decoding import decode
-from tests.generation.grammar.generated import UNSUPPORTED, Schema, generated
+from tests.generation.grammar.generated import UNSUPPORTED, Schema, generated, validator_of
 from tests.generation.tiny import EOS, MASK, decoder, job, prompt
 
 BYTES = Vocabulary(
@@ -48,7 +47,7 @@ def test_generated_schemas_are_kept_to(family: Callable[[], Family]) -> None:
     model = SlotModel(decoder(vocab_size=len(BYTES.pieces)), slots=12, max_context=1024)
     for schema, answer in zip(schemas, decode(model, family(), jobs), strict=True):
         text = b"".join(map(BYTES.piece, answer.tokens)).decode()
-        Draft202012Validator(schema, format_checker=FormatChecker()).validate(json.loads(text))
+        validator_of(schema).validate(json.loads(text))
 
 
 def test_what_is_planted_is_refused_by_name() -> None:

@@ -6,8 +6,11 @@ Some ask for one keyword that the service refuses, as callers do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import time
 from random import Random
 from typing import Any
+
+from jsonschema import Draft202012Validator, FormatChecker
 
 Schema = dict[str, Any]
 Writer = Callable[[Random, int], Schema]
@@ -49,6 +52,20 @@ def generated(count: int, seed: int, unsupported: float = 0.0) -> Iterator[tuple
         if keyword:
             schema["properties"] |= {"extra": UNSUPPORTED[keyword]}
         yield schema, keyword
+
+
+def validator_of(schema: Schema) -> Draft202012Validator:
+    """An independent judge of documents, formats included."""
+    return Draft202012Validator(schema, format_checker=_FORMATS)
+
+
+_FORMATS = FormatChecker(("date", "ipv4", "email", "uuid"))
+
+
+@_FORMATS.checks("time", raises=ValueError)
+def _is_time(value: object) -> bool:
+    """The checker's own, without a package more, is that of draft 3: a time without offset."""
+    return not isinstance(value, str) or time.fromisoformat(value).tzinfo is not None
 
 
 def _value(rng: Random, depth: int) -> Schema:
