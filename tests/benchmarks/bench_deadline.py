@@ -103,12 +103,17 @@ async def hurried(each: Contestant, name: str, item: dict[str, Any]) -> list[Out
     runs = [await ask(each, name, item) for _ in range(2)]
     natural = min(runs, key=lambda run: run.seconds)
     assert natural.finished is not None
-    first = natural.finished.timing.queue + natural.finished.timing.prefill
+    first = first_forward(natural.finished)
     outcomes = [natural]
     for budget in (share * natural.seconds for share in SHARES):
         outcome = await ask(each, name, item, budget)
         outcomes.append(replace(outcome, feasible=budget >= first))
     return outcomes
+
+
+def first_forward(finished: Finished) -> float:
+    """Seconds from the submission to the end of the first forward."""
+    return finished.timing.queue + finished.timing.prefill
 
 
 async def run(checkpoint: Path, items: int, dtype: str) -> None:
@@ -135,7 +140,7 @@ def row(share: float, name: str, outcomes: list[Outcome]) -> str:
     feasible = [outcome for outcome in outcomes if outcome.feasible]
     hopeless = [outcome for outcome in outcomes if not outcome.feasible]
     refused = sum(outcome.finished is None for outcome in feasible)
-    late = [one.seconds - one.budget for one in feasible if one.finished and not one.in_time]
+    late = [one for one in feasible if one.finished and not one.in_time]
     ends = [(one, one.finished) for one in outcomes if one.finished and one.in_time]
     cells = [
         f"{share:.0%}",
@@ -145,13 +150,22 @@ def row(share: float, name: str, outcomes: list[Outcome]) -> str:
         f"{len(hopeless)} ({sum(one.in_time for one in hopeless)})",
         percent(outcome.in_time for outcome in feasible),
         str(refused),
-        f"{len(late)} (by {1000 * max(late):.0f} ms at most)" if late else "0",
+        lateness(late),
         percent(one.right for one, _ in ends),
         percent(one.valid for one, _ in ends if one.valid is not None),
         percent(end.best_effort for _, end in ends),
         f"{statistics.mean(end.usage.forward_passes for _, end in ends):.1f}" if ends else "-",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def lateness(late: list[Outcome]) -> str:
+    """How many were late, how many of them with their first forward, and by how much at most."""
+    if not late:
+        return "0"
+    at_once = sum(first_forward(one.finished) >= one.budget for one in late if one.finished)
+    worst = max(one.seconds - one.budget for one in late)
+    return f"{len(late)} ({at_once} at the first forward; by {1000 * worst:.0f} ms at most)"
 
 
 def percent(flags: Iterable[bool]) -> str:
