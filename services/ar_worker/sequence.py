@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from services.generation.grammar.path import Path
 from services.generation.sampling import Draw, Predictions, uniform
-from services.generation.sequence import Figures, Piece, Progress, Rows
+from services.generation.sequence import Figures, Piece, Progress, Rows, Sketch
 from services.generation.thinking import Reasoning
 from services.generation.types import FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -82,6 +82,10 @@ class TokenSequence:
             self._settle(self._choose(predictions, draws[0] if draws else None))
             self._settle_certain()
         return Progress(self._hand_over(), self._finish)
+
+    def sketch(self) -> Sketch:
+        """Nothing: what is settled has been handed over."""
+        return Sketch((), self._sent)
 
     def cut(self) -> Progress:
         """All but the shortest end of a form has been handed over already."""

@@ -58,18 +58,24 @@ def commit(
 
 
 def edit(
-    committed: Mapping[int, int], guesses: Mapping[int, Guess], plan: DenoisingPlan
+    committed: Mapping[int, int],
+    guesses: Mapping[int, Guess],
+    plan: DenoisingPlan,
+    marks: Collection[int | None] = (),
 ) -> dict[int, int]:
     """Replacements for committed tokens, by position, that the model now sees otherwise.
 
     A token gives way to another one with a probability above the plan's
-    edit_threshold (LLaDA 2.1's token editing). Positions without a guess stay.
+    edit_threshold (LLaDA 2.1's token editing). Positions without a guess stay, and
+    ``marks`` neither go nor come: what was answer never turns into reasoning.
     """
     return {
         position: guesses[position].token
         for position, token in committed.items()
         if position in guesses
         and guesses[position].token != token
+        and token not in marks
+        and guesses[position].token not in marks
         and guesses[position].confidence > plan.edit_threshold
     }
 

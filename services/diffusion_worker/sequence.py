@@ -17,7 +17,7 @@ from services.diffusion_worker.canvas import Canvas
 from services.diffusion_worker.commit import commit, edit
 from services.diffusion_worker.strategy import STRATEGIES, Guess
 from services.generation.sampling import Draw, Predictions, uniform
-from services.generation.sequence import Figures, Piece, Progress, Rows
+from services.generation.sequence import Figures, Piece, Progress, Rows, Sketch
 from services.generation.thinking import Reasoning
 from services.generation.types import DenoisingPlan, FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -117,6 +117,16 @@ class BlockSequence:
         self._denoise(likeliest, self._drawn(predictions))
         return self._progress()
 
+    def sketch(self) -> Sketch:
+        """The open block, behind the one that still waits for its commit forward."""
+        canvas, mask_id = self._canvas, self._model.mask_id
+        end = min(canvas.end, canvas.limit) if self._end is None else self._end
+        tokens = canvas[self._sent : end]
+        return Sketch(
+            tuple(None if token == mask_id else token for token in tokens),
+            canvas.block_of(self._sent),
+        )
+
     def cut(self) -> Progress:
         """Hands over what is decided from the left, final or not."""
         return Progress(self._hand_over(next(iter(self._canvas.masked()), self._canvas.limit)))
@@ -171,7 +181,7 @@ class BlockSequence:
         if not self._edits or hurried or self._recommits >= MAX_RECOMMITS:
             return False
         closed = self._canvas.editable(self._sent, self._canvas.open)
-        edits = edit(closed, likeliest, self._plan)
+        edits = edit(closed, likeliest, self._plan, self._model.vocabulary.marks)
         for position, token in edits.items():
             self._canvas.place(position, token)
         if edits:
@@ -184,7 +194,7 @@ class BlockSequence:
         canvas, eos_id = self._canvas, self._model.vocabulary.eos_id
         block, masked = canvas.block_of(canvas.first), canvas.masked()
         committed = canvas.editable(canvas.open, canvas.end) if self._edits else {}
-        edits = edit(committed, likeliest, self._plan)
+        edits = edit(committed, likeliest, self._plan, self._model.vocabulary.marks)
         guesses = [drawn[position] for position in masked]
         decision = commit(
             guesses,

@@ -61,11 +61,15 @@ class Answering:
             async for event in events:
                 if isinstance(event, Delta):
                     texts.append(event.text)
-                elif not await asyncio.to_thread(check, "".join(texts)):
-                    self._on_violation()
-                    log.error("constraint_violated", request_id=plan.job.request_id)
-                    raise ConstraintNotMet("the answer does not conform: a fault of this service")
+                if isinstance(event, Finished):
+                    await self._raise_alarm(plan.job, check, "".join(texts))
                 yield event
+
+    async def _raise_alarm(self, job: Job, check: Check, text: str) -> None:
+        if not await asyncio.to_thread(check, text):
+            self._on_violation()
+            log.error("constraint_violated", request_id=job.request_id)
+            raise ConstraintNotMet("the answer does not conform: a fault of this service")
 
     async def _checked(self, plan: Plan, check: Check, limits: Limits) -> Events:
         """Holds the text back until it conforms; tries once more where it does not.
@@ -107,8 +111,8 @@ class Answering:
             part = replace(part, seed=_shifted(job.seed, index))
             async with aclosing(self._sequence(part, truncated)) as events:
                 async for event in events:
-                    for delta in progress.take(event):
-                        yield delta
+                    for shown in progress.take(event):
+                        yield shown
             if progress.late:
                 break
         for delta in progress.copy():
@@ -123,7 +127,7 @@ async def gathered(events: AsyncIterator[Event]) -> tuple[str, Delta, Finished]:
     async for event in events:
         if isinstance(event, Finished):
             finished = event
-        else:
+        elif isinstance(event, Delta):
             texts.append(event.text)
             last = event
     assert finished is not None

@@ -45,7 +45,7 @@ def plan_denoising(
 
 def _refuse_any(asked: Denoising) -> None:
     for field in fields(asked):
-        if getattr(asked, field.name) is not None:
+        if getattr(asked, field.name) != field.default:
             raise UnsupportedParameter.field(
                 f"diffusion.{field.name}", "this model is autoregressive and does not denoise"
             )

@@ -89,6 +89,10 @@ class Planner:
         if self._card.family in STEERED and not edit and not job.thinking:
             job = _kept_to(form, job, request.denoising)
         exact = form.exact and job.automaton is not None
+        if job.drafts and not exact:
+            raise UnsupportedParameter.field(
+                "diffusion.drafts", "is not supported where the answer is judged before it is sent"
+            )
         return Plan(job, truncated, form.check, edit, exact=exact)
 
     def _template(self, request: Request, value: str, limits: Limits) -> Plan:
@@ -151,6 +155,7 @@ class Planner:
             thinking=encoded.thinking,
             max_thinking_tokens=_thinking_tokens(request, limits),
             denoising=plan_denoising(request.denoising, self._card, limits),
+            drafts=request.denoising is not None and request.denoising.drafts,
         )
         return job, encoded.truncated
 

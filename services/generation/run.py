@@ -7,7 +7,7 @@ from services.generation.sampling import Predictions
 from services.generation.sequence import Piece, Progress, Sequence
 from services.generation.text import Transcript
 from services.generation.ticket import Ticket
-from services.generation.types import Delta, Event, Finished, FinishReason, Timing, Usage
+from services.generation.types import Delta, Draft, Event, Finished, FinishReason, Timing, Usage
 
 
 class Run:
@@ -26,6 +26,8 @@ class Run:
         self._stalled_since: float | None = None
         self._settled = 0
         """Tokens that the sequence handed over."""
+        self._drafted = ""
+        """The draft that the reader holds."""
 
     def behind_for(self, now: float) -> float:
         """Seconds for which the reader has been too far behind; 0 if it is not."""
@@ -52,7 +54,10 @@ class Run:
         progress = self.sequence.accept(predictions)
         if self._prefilled is None and predictions.best:
             self._prefilled = now
-        return self._settle(progress, now)
+        events = self._settle(progress, now)
+        if self.ticket.job.drafts:
+            self._draft(events)
+        return events
 
     def cut(self, now: float) -> list[Event]:
         """Ends at the answer's time with what there is; DeadlineExceeded if that is nothing."""
@@ -77,6 +82,18 @@ class Run:
         if text:
             events.append(Delta(text, piece.block_index, piece.denoise_steps))
             self._first_output = self._first_output or now
+
+    def _draft(self, events: list[Event]) -> None:
+        """Adds the open block as it stands, unless that is what the reader has."""
+        if events:
+            self._drafted = ""
+        if events and isinstance(events[-1], Finished):
+            return
+        sketch = self.sequence.sketch()
+        text = self._transcript.preview(sketch.tokens)
+        if text != self._drafted:
+            self._drafted = text
+            events.append(Draft(text, sketch.block_index))
 
     def _finished(self, reason: FinishReason, now: float) -> Finished:
         job, figures = self.ticket.job, self.sequence.figures

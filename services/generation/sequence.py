@@ -53,6 +53,15 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Sketch:
+    """Tokens that may still change, behind those handed over; None where undecided."""
+
+    tokens: tuple[int | None, ...]
+    block_index: int
+    """Block of the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """What one forward settled."""
 
@@ -93,6 +102,10 @@ class Sequence(Protocol):
 
     def accept(self, predictions: Predictions) -> Progress:
         """Takes the predictions of the wanted rows, in their order."""
+        ...
+
+    def sketch(self) -> Sketch:
+        """What the answer looks like beyond what was handed over."""
         ...
 
     def cut(self) -> Progress:

@@ -13,7 +13,12 @@ import grpc.aio
 from braid.inference.v1 import inference_pb2 as pb
 from braid.inference.v1 import inference_pb2_grpc
 from services.chassis.channel import LEAST_TIME_S, MAX_MESSAGE_BYTES
-from services.chassis.errors import AnswerTooLarge, DeadlineExceeded, UnknownModel
+from services.chassis.errors import (
+    AnswerTooLarge,
+    DeadlineExceeded,
+    UnknownModel,
+    UnsupportedParameter,
+)
 from services.generation import wire
 from services.generation.answering import gathered
 from services.generation.metrics import WorkerMetrics
@@ -47,6 +52,7 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         with Observation(self._metrics) as call, self._reception.admitted() as model:
             request = self._read(message, context)
             call.read(request)
+            _refuse_drafts(request)
             async with aclosing(self._answer(model, request, message.ByteSize())) as events:
                 text, _, call.finished = await gathered(events)
             response = wire.response_to_proto(text, call.finished, request, model.served_by)
@@ -65,10 +71,8 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
                 async for event in events:
                     if isinstance(event, Finished):
                         call.finished = event
-                        yield wire.finished_to_proto(event, request, model.served_by)
-                    else:
-                        for part in wire.delta_to_proto(event, DELTA_BYTES):
-                            yield part
+                    for part in wire.event_to_proto(event, DELTA_BYTES, request, model.served_by):
+                        yield part
 
     def _read(self, message: pb.GenerateRequest, context: Context) -> Request:
         remaining = context.time_remaining()
@@ -90,6 +94,11 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         async with aclosing(model.answering.events(plan, model.limits)) as events:
             async for event in events:
                 yield event
+
+
+def _refuse_drafts(request: Request) -> None:
+    if request.denoising is not None and request.denoising.drafts:
+        raise UnsupportedParameter.field("diffusion.drafts", "is only supported by GenerateStream")
 
 
 async def _planned(model: ServedModel, request: Request, input_bytes: int) -> Plan:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from services.generation.figures import joined
 from services.generation.planner import gap_of
-from services.generation.types import Delta, Edit, Event, Finished, FinishReason, Infill
+from services.generation.types import Delta, Draft, Edit, Event, Finished, FinishReason, Infill
 
 
 class SpanEdit:
@@ -55,13 +55,15 @@ class SpanEdit:
         share = self._shares[done] if self._shares else even
         return gap_of(self._edit, self._written, span[1]), share
 
-    def take(self, event: Event) -> list[Delta]:
+    def take(self, event: Event) -> list[Delta | Draft]:
         """What an event of the span's sequence adds to the answer."""
         if isinstance(event, Finished):
             self._ends.append(event)
             self._left -= event.usage.completion_tokens
             self._blocks_before = self._block = self._block + 1
             return []
-        self._written += event.text
-        self._block = self._blocks_before + event.block_index
-        return [replace(event, block_index=self._block)]
+        block = self._blocks_before + event.block_index
+        if isinstance(event, Delta):
+            self._written += event.text
+            self._block = block
+        return [replace(event, block_index=block)]

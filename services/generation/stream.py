@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from services.chassis.errors import ServiceError
-from services.generation.types import Delta, Event, Finished
+from services.generation.types import Delta, Draft, Event, Finished
 
 MERGE_FROM = 16
 """Events that wait before further text joins the last of them."""
@@ -28,7 +28,8 @@ class EventStream(AsyncIterator[Event]):
 
     A reader that is behind gets longer deltas rather than more of them, so that
     its answer can end and free its slot; only beyond ``capacity`` characters
-    does the sequence have to wait for it.
+    does the sequence have to wait for it. Drafts that were not read in time are
+    left out: each holds only until the next event.
     """
 
     capacity = 65_536
@@ -55,6 +56,8 @@ class EventStream(AsyncIterator[Event]):
         """Hands the reader an item; called on the event loop. A closed stream drops it."""
         if self.closed:
             return
+        if self._items and isinstance(self._items[-1], Draft):
+            self._items.pop()
         last = self._items[-1] if len(self._items) >= MERGE_FROM else None
         if isinstance(item, Delta) and isinstance(last, Delta):
             self._items[-1] = replace(item, text=last.text + item.text)

@@ -7,6 +7,7 @@ answer, stop texts held back until they are sure not to come.
 from __future__ import annotations
 
 import codecs
+import copy
 from collections.abc import Iterable
 
 from services.generation.thinking import Reasoning
@@ -26,6 +27,12 @@ class Characters:
     def push(self, piece: bytes) -> str:
         """The characters that ``piece`` completes."""
         return self._decoder.decode(piece)
+
+    def fork(self) -> Characters:
+        """Another one that goes on from here."""
+        other = Characters()
+        other._decoder.setstate(self._decoder.getstate())
+        return other
 
 
 class StopTexts:
@@ -86,6 +93,8 @@ class Transcript:
         self, vocabulary: Vocabulary, stops: tuple[str, ...] = (), *, thinking: bool = False
     ) -> None:
         self._vocabulary = vocabulary
+        self._from_the_left = bool(stops) or vocabulary.think_open_id is not None
+        """Whether an undecided place may hide what follows it."""
         self._reasoning = Reasoning(vocabulary, inside=thinking)
         self._answer_characters = Characters()
         self._thinking_characters = Characters()
@@ -121,6 +130,30 @@ class Transcript:
     def finish(self) -> str:
         """Text that was held back, once no token follows."""
         return self._stops.flush()
+
+    def preview(self, tokens: Iterable[int | None]) -> str:
+        """What ``push`` would return for tokens that may still change, None where undecided.
+
+        Where reasoning or a stop text may begin at an undecided place, nothing
+        behind it is shown.
+        """
+        trial, out = self._fork(), ""
+        for token in tokens:
+            if trial.stopped or (token is None and self._from_the_left):
+                break
+            if token is None:
+                trial._answer_characters = Characters()
+            else:
+                out += trial._take(token)
+        return out
+
+    def _fork(self) -> Transcript:
+        """Another one that goes on from here and leaves this one as it is."""
+        other = copy.copy(self)
+        other._reasoning, other._stops = copy.copy(self._reasoning), copy.copy(self._stops)
+        other._answer_characters = self._answer_characters.fork()
+        other._thinking_characters, other._thoughts = Characters(), []
+        return other
 
     def _take(self, token: int) -> str:
         belongs_to_reasoning = self._reasoning.observe(token)

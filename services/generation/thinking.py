@@ -12,8 +12,7 @@ class Reasoning:
     """
 
     def __init__(self, vocabulary: Vocabulary, *, inside: bool, limit: int | None = None) -> None:
-        self._open_id = vocabulary.think_open_id
-        self._close_id = vocabulary.think_close_id
+        self._open_id, self._close_id = self._marks = vocabulary.marks
         self._limit = limit
         self.inside = inside
         self.tokens = 0
@@ -30,7 +29,7 @@ class Reasoning:
 
     def is_mark(self, token: int) -> bool:
         """Whether the token opens or closes reasoning: never text of either part."""
-        return token in (self._open_id, self._close_id)
+        return token in self._marks
 
     @property
     def left(self) -> int | None:

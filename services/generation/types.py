@@ -101,6 +101,8 @@ class Denoising:
     strategy: str | None = None
     factor: float | None = None
     entropy_bound: float | None = None
+    drafts: bool = False
+    """Whether the open block is shown as it changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,8 @@ class Job:
     denoising: DenoisingPlan | None = None
     suffix_ids: tuple[int, ...] = ()
     automaton: TokenAutomaton | None = field(default=None, repr=False, compare=False)
+    drafts: bool = False
+    """Whether the open block is shown as it changes."""
 
     @property
     def given(self) -> int:
@@ -233,6 +237,14 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
+class Draft:
+    """What would follow the deltas if the open block stood; holds until the next event."""
+
+    text: str
+    block_index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The last event of a sequence that ended well."""
 
@@ -245,7 +257,7 @@ class Finished:
     repairs: int = 0
 
 
-Event = Delta | Finished
+Event = Delta | Draft | Finished
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,11 @@ class Vocabulary:
     think_open_id: int | None = None
     think_close_id: int | None = None
 
+    @property
+    def marks(self) -> tuple[int | None, int | None]:
+        """The tokens around reasoning, None where the model has none."""
+        return self.think_open_id, self.think_close_id
+
     def piece(self, token: int) -> bytes:
         """The token's bytes; empty for special ones and for padding of the matrix."""
         return self.pieces[token] if token < len(self.pieces) else b""

@@ -13,7 +13,7 @@ from services.diffusion_worker.strategy import Guess
 from services.generation.sampling import uniform
 from services.generation.types import Job
 from tests.generation.decoding import block_causal_logits
-from tests.generation.tiny import EOS, MASK
+from tests.generation.tiny import EOS, MARKS, MASK
 
 
 class SlowDecoder:
@@ -60,7 +60,7 @@ class SlowDecoder:
         first = (block - 1) * self.size + self.shift
         for _ in range(times):
             span = range(max(self.start, first), min(block * self.size, self.limit))
-            edits = edit({p: self.tokens[p] for p in span}, self.guesses(), self.plan)
+            edits = edit({p: self.tokens[p] for p in span}, self.guesses(), self.plan, MARKS)
             for position, token in edits.items():
                 self.tokens[position] = token
             if self.ended():
@@ -71,7 +71,7 @@ class SlowDecoder:
         guesses, masked = self.guesses(), self.masked(block)
         span = range(max(self.start, block * self.size + self.shift), len(self.tokens))
         edits = edit(
-            {p: self.tokens[p] for p in span if self.tokens[p] != MASK}, guesses, self.plan
+            {p: self.tokens[p] for p in span if self.tokens[p] != MASK}, guesses, self.plan, MARKS
         )
         decision = commit(
             [replace(guesses[p], luck=self.luck(block, step, p)) for p in masked],

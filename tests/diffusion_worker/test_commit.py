@@ -64,3 +64,9 @@ def test_edit_replaces_what_the_model_now_sees_otherwise() -> None:
         15: Guess(9, 1.0),
     }
     assert edit(committed, guesses, PLAN) == {10: 9}
+
+
+def test_edits_leave_reasoning_where_it_is() -> None:
+    """A mark neither gives way nor replaces anything, however sure the model is."""
+    guesses = {10: Guess(9, 1.0), 11: Guess(3, 1.0), 12: Guess(9, 1.0)}
+    assert edit({10: 3, 11: 5, 12: 6}, guesses, PLAN, (2, 3)) == {12: 9}

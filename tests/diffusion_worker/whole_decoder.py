@@ -10,7 +10,7 @@ from services.diffusion_worker.commit import commit, edit
 from services.diffusion_worker.sequence import MAX_RECOMMITS
 from services.diffusion_worker.strategy import Guess
 from services.generation.types import Job
-from tests.generation.tiny import EOS, MASK
+from tests.generation.tiny import EOS, MARKS, MASK
 
 
 class WholeDecoder:
@@ -46,7 +46,7 @@ class WholeDecoder:
     def rescore(self, closed: range, first: int) -> None:
         """Edits the block before ``first``, now that all of it is known."""
         for _ in range(MAX_RECOMMITS if closed else 0):
-            edits = edit({p: self.canvas[p] for p in closed}, self.guesses(first), self.plan)
+            edits = edit({p: self.canvas[p] for p in closed}, self.guesses(first), self.plan, MARKS)
             for position, token in edits.items():
                 self.canvas[position] = token
             if not edits or self.ended():
@@ -56,7 +56,7 @@ class WholeDecoder:
         """One step on the open block."""
         guesses, masked = self.guesses(block.start), self.masked(block)
         decided = {p: self.canvas[p] for p in block if self.canvas[p] != MASK}
-        edits = edit(decided, guesses, self.plan)
+        edits = edit(decided, guesses, self.plan, MARKS)
         steps_left = self.plan.max_steps - step
         for i in commit([guesses[p] for p in masked], self.plan, steps_left, EOS).chosen:
             self.canvas[masked[i]] = guesses[masked[i]].token

@@ -107,7 +107,8 @@ class Serving:
         async for message in self.stub.GenerateStream(pb.GenerateRequest(**fields)):
             if message.HasField("finished"):
                 return texts, message.finished
-            texts.append(message.delta.text)
+            if message.HasField("delta"):
+                texts.append(message.delta.text)
         raise AssertionError("the stream has no end")
 
 

@@ -118,6 +118,7 @@ def test_steps_over_the_limit_are_refused() -> None:
         (Denoising(strategy="threshold"), "diffusion.strategy"),
         (Denoising(factor=1.0), "diffusion.factor"),
         (Denoising(entropy_bound=0.0), "diffusion.entropy_bound"),
+        (Denoising(drafts=True), "diffusion.drafts"),
     ],
 )
 def test_autoregressive_refuses_denoising(denoising: Denoising, field: str) -> None:
@@ -286,6 +287,14 @@ def test_spans_and_reasoning_are_judged_not_steered() -> None:
     judged = plan(DIFFUSION, spans, constraint=constraint)
     assert judged.job.automaton is None
     assert judged.check is not None
+
+
+def test_drafts_of_a_judged_answer_are_refused() -> None:
+    """They are shown of what an automaton keeps to its form, not of what may yet be thrown away."""
+    constraint, drafts = Constraint("choice", options=("yes", "no")), Denoising(drafts=True)
+    assert plan(DIFFUSION, constraint=constraint, denoising=drafts).job.drafts
+    asked = {"constraint": constraint, "denoising": drafts, "source": Edit("a b", "", ((0, 1),))}
+    assert refused(UnsupportedParameter, DIFFUSION, **asked) == "diffusion.drafts"
 
 
 @pytest.mark.parametrize("source", [Infill("a", "b"), Edit("a", "b")])

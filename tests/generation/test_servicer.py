@@ -6,13 +6,14 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import grpc.aio
 import pytest
 import structlog
+import torch
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
 from torch import Tensor
@@ -23,6 +24,7 @@ from services.chassis.channel import MAX_MESSAGE_BYTES
 from services.chassis.errors import Draining
 from services.chassis.status import DETAILS_KEY, reason_of
 from services.generation.checkpoint import load_model, read_checkpoint
+from services.generation.codec import TextCodec
 from services.generation.lifecycle import State
 from services.generation.sequence import Rows
 from services.generation.slot_model import SlotModel
@@ -32,7 +34,7 @@ from tests.checkpoints import SPECIALS
 from tests.eventually import eventually
 from tests.fakes.engine import ScriptedEngine, say
 from tests.generation.requests import LIMITS
-from tests.generation.serving import Serving, serving
+from tests.generation.serving import ScriptedModel, Serving, serving
 from tests.generation.test_lifecycle import living
 
 ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
@@ -321,10 +323,12 @@ def _long() -> pb.Sampling:
 
 
 class SlowModel(SlotModel):
-    """A real decoder that takes its time, and stands still while ``frozen``."""
+    """A real decoder that takes its time, finds no end, and stands still unless ``going``."""
 
     def __init__(self, folder: Path, pause_s: float) -> None:
-        module = load_model(read_checkpoint(folder), "cpu", "float32")
+        checkpoint = read_checkpoint(folder)
+        module = load_model(checkpoint, "cpu", "float32")
+        self._eos = torch.tensor([checkpoint.vocabulary.eos_id])
         super().__init__(module, slots=LIMITS.max_batch_size, max_context=LIMITS.max_context)
         self._pause_s = pause_s
         self.going = threading.Event()
@@ -334,7 +338,9 @@ class SlowModel(SlotModel):
         """As a decoder's, later."""
         time.sleep(self._pause_s)
         self.going.wait(20)
-        return super().forward(batch)
+        logits = super().forward(batch)
+        with torch.inference_mode():
+            return logits.index_fill(1, self._eos, -torch.inf)
 
 
 async def test_cancelled_call_frees_the_engine(folder: Path) -> None:
@@ -458,3 +464,43 @@ async def test_without_a_queue_free_slots_still_serve(folder: Path) -> None:
     """queue_length 0 refuses only what cannot run at once."""
     async with serving(folder, ANSWERS, limits=LIMITS.under(Group(queue_length=0))) as worker:
         assert await is_well(worker)
+
+
+async def test_drafts_come_between_deltas(diffusion_checkpoint: Path) -> None:
+    """Asked for, they show what follows; the deltas are the same as without them."""
+    prompt = "say a long thing"
+    model = ReadAlong(read_checkpoint(diffusion_checkpoint).codec, ANSWERS)
+    async with serving(diffusion_checkpoint, model=model) as worker:
+        asked = pb.GenerateRequest(prompt=prompt, diffusion=pb.Diffusion(drafts=True))
+        sent, ahead = "", 0
+        async for message in worker.stub.GenerateStream(asked):
+            if message.HasField("draft"):
+                assert ANSWERS[prompt].startswith(sent + message.draft.text)
+                ahead += len(message.draft.text)
+                model.reading.release()
+            sent += message.delta.text
+        assert sent == ANSWERS[prompt][: LIMITS.max_new_tokens]
+        assert ahead > len(sent) / 2
+        assert message.HasField("finished")
+
+
+class ReadAlong(ScriptedModel):
+    """A scripted decoder that computes once its reader is ready for more."""
+
+    def __init__(self, codec: TextCodec, answers: Mapping[str, str]) -> None:
+        super().__init__(codec, answers)
+        self.reading = threading.Semaphore(1)
+
+    def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
+        """As a scripted decoder's, later."""
+        assert self.reading.acquire(timeout=20)
+        return super().forward(batch)
+
+
+async def test_drafts_are_refused_where_there_are_none(random: Serving, folder: Path) -> None:
+    """A call for a whole answer and a model that writes from the left refuse them by name."""
+    drafts = pb.Diffusion(drafts=True)
+    bad = (grpc.StatusCode.INVALID_ARGUMENT, {"diffusion.drafts"})
+    assert await refusal(random.text(prompt="abc", diffusion=drafts)) == bad
+    if "ar" in folder.name:
+        assert await refusal(random.pieces(prompt="abc", diffusion=drafts)) == bad

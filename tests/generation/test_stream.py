@@ -9,7 +9,7 @@ import pytest
 
 from services.chassis.errors import Draining, EngineFailure
 from services.generation.stream import MERGE_FROM, EventStream
-from services.generation.types import Delta, Event, Finished, FinishReason
+from services.generation.types import Delta, Draft, Event, Finished, FinishReason
 
 END = Finished(FinishReason.STOP)
 
@@ -103,3 +103,15 @@ async def test_a_late_reader_gets_longer_deltas() -> None:
     assert len(deltas) == MERGE_FROM
     assert deltas[-1] == Delta(" ".join(map(str, range(15, 1000))) + " ", 999)
     assert end == END
+
+
+async def test_a_late_reader_gets_no_drafts_of_the_past() -> None:
+    """A draft that waits gives way to whatever comes next; the newest is read."""
+    stream = EventStream(Closings())
+    for event in (Draft("a"), Draft("ab"), Delta("abc"), Draft("d", 1), Draft("de", 1)):
+        stream.deliver(event)
+    assert await anext(stream) == Delta("abc")
+    assert await anext(stream) == Draft("de", 1)
+    stream.deliver(Draft("def", 1))
+    stream.deliver(END)
+    assert await read(stream) == [END]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -54,6 +55,40 @@ def test_no_chunk_holds_half_a_character() -> None:
 def test_a_character_cut_off_at_the_end_is_dropped() -> None:
     """An answer that ends inside a character ends before it."""
     assert "".join(write([spell("ab👧")[:-1]])) == "ab"
+
+
+@given(
+    text=st.text(),
+    sent=st.integers(min_value=0),
+    decided=st.integers(min_value=0),
+    stops=st.lists(st.text(min_size=1, max_size=3), max_size=2).map(tuple),
+)
+def test_a_preview_is_what_would_be_sent(
+    text: str, sent: int, decided: int, stops: tuple[str, ...]
+) -> None:
+    """Up to the first undecided place, with stop texts held back, and without any trace."""
+    tokens = spell(text)
+    sent %= len(tokens) + 1
+    decided = sent + decided % (len(tokens) - sent + 1)
+    transcript, twin = Transcript(BYTES, stops), Transcript(BYTES, stops)
+    transcript.push(tokens[:sent]), twin.push(tokens[:sent])
+    preview = transcript.preview([*tokens[sent:decided], None, *tokens[decided:]])
+    assert preview == twin.push(tokens[sent:decided])
+    assert transcript.push(tokens[sent:]) == preview + twin.push(tokens[decided:])
+    assert transcript.finish() == twin.finish()
+
+
+@given(text=st.text(), holes=st.lists(st.booleans()))
+def test_a_preview_joins_nothing_across_undecided_places(text: str, holes: list[bool]) -> None:
+    """Where nothing can hide, what is decided shows, in characters of the text alone."""
+    tokens = [
+        None if hole else token
+        for token, hole in zip(spell(text), holes + [False] * 4 * len(text), strict=False)
+    ]
+    following = iter(text)
+    preview = Transcript(replace(BYTES, think_open_id=None)).preview(tokens)
+    assert all(character in following for character in preview)
+    assert None in tokens or preview == text
 
 
 def test_bytes_that_are_no_text_are_dropped() -> None:

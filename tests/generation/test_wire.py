@@ -239,6 +239,7 @@ def messages(draw: st.DrawFn) -> pb.GenerateRequest:
         strategy=st.none() | st.sampled_from(list(PARAMETER_OF)),
         factor=st.none() | st.floats(0.125, 64, width=32),
         entropy_bound=st.none() | st.floats(0, 64, width=32),
+        drafts=st.booleans(),
     )
     enums: dict[str, Any] = {
         "task": draw(st.sampled_from(pb.Task.values())),

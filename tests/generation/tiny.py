@@ -35,6 +35,8 @@ VOCABULARY = Vocabulary(
     think_close_id=UNTHINK,
 )
 
+MARKS = VOCABULARY.marks
+
 _SIZE: dict[str, Any] = {
     "vocab_size": VOCABULARY_SIZE,
     "hidden_size": 32,

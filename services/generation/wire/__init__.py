@@ -3,6 +3,7 @@
 from services.generation.wire.answer import (
     PARADIGMS,
     delta_to_proto,
+    event_to_proto,
     finished_to_proto,
     response_to_proto,
 )
@@ -11,6 +12,7 @@ from services.generation.wire.request import from_proto
 __all__ = [
     "PARADIGMS",
     "delta_to_proto",
+    "event_to_proto",
     "finished_to_proto",
     "from_proto",
     "response_to_proto",

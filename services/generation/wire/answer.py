@@ -9,6 +9,8 @@ from google.protobuf.duration_pb2 import Duration
 from braid.inference.v1 import inference_pb2 as pb
 from services.generation.types import (
     Delta,
+    Draft,
+    Event,
     Finished,
     FinishReason,
     Paradigm,
@@ -28,6 +30,19 @@ _FINISH_REASONS = {
     FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
 }
 _MOST_BYTES_OF_A_CHARACTER = 4
+
+
+def event_to_proto(
+    event: Event, most_bytes: int, request: Request, served_by: ServedBy
+) -> Iterator[pb.GenerateStreamResponse]:
+    """The messages of an event, none with more than ``most_bytes`` of text."""
+    match event:
+        case Finished():
+            yield finished_to_proto(event, request, served_by)
+        case Draft(text, block_index):
+            yield pb.GenerateStreamResponse(draft=pb.Draft(text=text, block_index=block_index))
+        case Delta():
+            yield from delta_to_proto(event, most_bytes)
 
 
 def delta_to_proto(delta: Delta, most_bytes: int) -> Iterator[pb.GenerateStreamResponse]:

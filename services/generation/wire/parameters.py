@@ -50,6 +50,7 @@ def read_denoising(message: pb.GenerateRequest, faults: Violations) -> Denoising
         strategy=_given(message.diffusion, "strategy"),
         factor=_given(message.diffusion, "factor"),
         entropy_bound=_given(message.diffusion, "entropy_bound"),
+        drafts=message.diffusion.drafts,
     )
     faults.integer("diffusion.max_steps", read.max_steps, 1, MAX_COUNT)
     faults.integer("diffusion.block_length", read.block_length, 1, MAX_COUNT)

@@ -125,20 +125,22 @@ class Sampling(_message.Message):
     def __init__(self, max_new_tokens: _Optional[int] = ..., temperature: _Optional[float] = ..., top_p: _Optional[float] = ..., top_k: _Optional[int] = ..., seed: _Optional[int] = ..., stop: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Diffusion(_message.Message):
-    __slots__ = ("max_steps", "block_length", "confidence_threshold", "strategy", "factor", "entropy_bound")
+    __slots__ = ("max_steps", "block_length", "confidence_threshold", "strategy", "factor", "entropy_bound", "drafts")
     MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
     BLOCK_LENGTH_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     FACTOR_FIELD_NUMBER: _ClassVar[int]
     ENTROPY_BOUND_FIELD_NUMBER: _ClassVar[int]
+    DRAFTS_FIELD_NUMBER: _ClassVar[int]
     max_steps: int
     block_length: int
     confidence_threshold: float
     strategy: str
     factor: float
     entropy_bound: float
-    def __init__(self, max_steps: _Optional[int] = ..., block_length: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ...) -> None: ...
+    drafts: bool
+    def __init__(self, max_steps: _Optional[int] = ..., block_length: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ..., drafts: _Optional[bool] = ...) -> None: ...
 
 class Constraint(_message.Message):
     __slots__ = ("json_schema", "regex", "choice", "template")
