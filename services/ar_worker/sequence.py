@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from services.generation.grammar.path import Path
 from services.generation.sampling import Draw, Predictions, uniform
-from services.generation.sequence import Figures, Piece, Progress, Rows, Sketch
+from services.generation.sequence import Figures, Head, Piece, Progress, Rows, Sketch
 from services.generation.thinking import Reasoning
 from services.generation.types import FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -38,7 +38,7 @@ class TokenSequence:
         self._job = job
         self._family = family
         self._path = Path(job.automaton, job.max_new_tokens) if job.automaton else None
-        self._cached = 0
+        self.cached = 0
         self._settled: list[int] = []
         """The answer so far."""
         self._sent = 0
@@ -56,14 +56,24 @@ class TokenSequence:
         """Answer tokens that may still come."""
         return self._job.max_new_tokens - len(self._settled)
 
+    @property
+    def head(self) -> Head:
+        """All but the prompt's last token, which speaks of the answer's first."""
+        return Head(self._job.prompt_ids[:-1])
+
+    def skip(self, tokens: int) -> None:
+        """Goes on behind them."""
+        self.cached = self.figures.cached_tokens = tokens
+        self._pending = self._pending[tokens:]
+
     def rows(self) -> Rows:
         """A chunk of the prompt, or the tokens settled since the last forward."""
         tokens = self._pending[: self._family.prefill_chunk]
         last = len(tokens) == len(self._pending)
         return Rows(
             tokens=tokens,
-            start=self._cached,
-            reach=list(range(self._cached + 1, self._cached + len(tokens) + 1)),
+            start=self.cached,
+            reach=list(range(self.cached + 1, self.cached + len(tokens) + 1)),
             wanted=[len(tokens) - 1] if last else [],
             draws=self._draws() if last else [],
         )
@@ -73,7 +83,7 @@ class TokenSequence:
         self.figures.forward_passes += 1
         computed = min(len(self._pending), self._family.prefill_chunk)
         draws = self._draws()
-        self._cached += computed
+        self.cached += computed
         self._pending = self._pending[computed:]
         if self._pending:
             return Progress()
@@ -98,7 +108,7 @@ class TokenSequence:
         job = self._job
         if job.temperature == 0:
             return []
-        luck = uniform(job.seed, len(self._settled), 0, self._cached + len(self._pending))
+        luck = uniform(job.seed, len(self._settled), 0, self.cached + len(self._pending))
         return [Draw(job.temperature, job.top_p, job.top_k, luck)]
 
     def _choose(self, predictions: Predictions, draw: Draw | None) -> int:

@@ -17,7 +17,7 @@ from services.diffusion_worker.canvas import Canvas
 from services.diffusion_worker.commit import commit, edit
 from services.diffusion_worker.strategy import STRATEGIES, Guess
 from services.generation.sampling import Draw, Predictions, uniform
-from services.generation.sequence import Figures, Piece, Progress, Rows, Sketch
+from services.generation.sequence import Figures, Head, Piece, Progress, Rows, Sketch
 from services.generation.thinking import Reasoning
 from services.generation.types import DenoisingPlan, FinishReason, Job
 from services.generation.vocabulary import Vocabulary
@@ -57,7 +57,7 @@ class BlockSequence:
             model.mask_id,
             from_answer=model.sees_right,
         )
-        self._cached = 0
+        self.cached = 0
         """Positions whose keys and values are final; the start of a block."""
         self._sent = len(job.prompt_ids)
         """Positions whose tokens are final and handed over."""
@@ -81,10 +81,21 @@ class BlockSequence:
         """Answer tokens that may still come."""
         return self._canvas.limit - self._sent
 
+    @property
+    def head(self) -> Head:
+        """The prompt's blocks before the first that is asked about."""
+        size = self._plan.block_length
+        blocks = self._canvas.prompt_length // size - self._model.shift
+        return Head(self._job.prompt_ids[: max(0, blocks) * size], size)
+
+    def skip(self, tokens: int) -> None:
+        """Goes on behind them."""
+        self.cached = self.figures.cached_tokens = tokens
+
     def rows(self) -> Rows:
         """A chunk of the prompt, or the open block behind what is not cached yet."""
         size, shift = self._plan.block_length, self._model.shift
-        start, end = self._cached, self._canvas.end
+        start, end = self.cached, self._canvas.end
         chunk = max(size, self._model.prefill_chunk // size * size)
         self._prefilling = self._canvas.open - start > chunk
         if self._prefilling:
@@ -104,7 +115,7 @@ class BlockSequence:
         """Keeps or edits the finished block, then settles part of the open one."""
         self.figures.forward_passes += 1
         if self._prefilling:
-            self._cached = self._computed
+            self.cached = self._computed
             return Progress()
         self.figures.generating_forwards += 1
         likeliest = self._likeliest(predictions)
@@ -113,7 +124,7 @@ class BlockSequence:
             return self._finish()
         if edited:
             return Progress()
-        self._cached = self._canvas.open
+        self.cached = self._canvas.open
         self._denoise(likeliest, self._drawn(predictions))
         return self._progress()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from services.diffusion_worker.sequence import BlockModel, BlockSequence
 from services.generation.sampling import Predictions
-from services.generation.sequence import Progress, Rows
+from services.generation.sequence import Head, Progress, Rows
 from services.generation.types import DenoisingPlan, Job
 
 
@@ -33,6 +33,11 @@ class WholeCanvasSequence(BlockSequence):
         """Tokens left of the first question that the forward under way is asked."""
         self._kept: list[int] | None = None
         """Those whose keys and values are in the slot and may be used again."""
+
+    @property
+    def head(self) -> Head:
+        """Nothing: every position sees those behind it."""
+        return Head()
 
     def rows(self) -> Rows:
         """The canvas, or the part of it that is not kept."""

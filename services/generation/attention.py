@@ -19,19 +19,22 @@ def attend(query: Tensor, layer: int, pack: Pack, cache: SlotCache, scaling: flo
 
 
 def _attend_span(query: Tensor, span: Span, layer: int, cache: SlotCache, scaling: float) -> Tensor:
-    """One sequence's part.
+    """The part of sequences with equally many rows.
 
     Query heads that share a key head become further rows of it, which saves
     copying the keys for each.
     """
-    keys, values = cache.read(layer, span.slot, span.length)
+    keys, values = cache.read(layer, span.slots, span.length)
+    count, kv_heads, _, dim = keys.shape
     own = query[:, span.start : span.end]
-    heads, rows, dim = own.shape
+    heads, rows = own.shape[0], own.shape[1] // count
+    grouped = own.reshape(kv_heads, -1, count, rows, dim).permute(2, 0, 1, 3, 4)
     out = nn.functional.scaled_dot_product_attention(
-        own.reshape(1, keys.shape[0], -1, dim),
-        keys.unsqueeze(0),
-        values.unsqueeze(0),
+        grouped.reshape(count, kv_heads, -1, dim),
+        keys,
+        values,
         attn_mask=span.mask,
         scale=scaling,
     )
-    return out.view(heads, rows, dim).transpose(0, 1).reshape(rows, heads * dim)
+    apart = out.view(count, heads, rows, dim).transpose(1, 2)
+    return apart.reshape(count * rows, heads * dim)

@@ -59,6 +59,7 @@ def _work(usages: list[Usage], completion_tokens: int) -> Usage:
         blocks=sum(usage.blocks for usage in usages),
         forced_commits=sum(usage.forced_commits for usage in usages),
         discarded_tokens=sum(usage.discarded_tokens for usage in usages),
+        cached_tokens=sum(usage.cached_tokens for usage in usages),
     )
 
 

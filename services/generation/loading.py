@@ -162,7 +162,12 @@ class Loader:
             )
         module = load_model(checkpoint, settings.device, settings.dtype)
         context = settings.limits(checkpoint.card.max_context).max_context
-        return checkpoint, SlotModel(module, slots=settings.slots, max_context=context)
+        return checkpoint, SlotModel(
+            module,
+            slots=settings.slots,
+            max_context=context,
+            prefix_bytes=settings.prefix_cache_bytes,
+        )
 
     async def _warm_up(self, served: ServedModel) -> None:
         seconds = await warm_up(served.card, served.planner, served.answering, served.limits)

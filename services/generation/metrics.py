@@ -58,6 +58,11 @@ class WorkerMetrics:
             registry=registry,
         )
         self.prompt_tokens = Counter("braid_prompt_tokens", "Tokens of inputs.", registry=registry)
+        self.cached_tokens = Counter(
+            "braid_prompt_tokens_cached",
+            "Tokens of inputs that another call's keys and values served.",
+            registry=registry,
+        )
         self.generation_tokens = Counter(
             "braid_generation_tokens", "Tokens generated.", registry=registry
         )
@@ -155,6 +160,7 @@ class WorkerMetrics:
         self.first_token.labels(task).observe(timing.first_output)
         self.queue_time.observe(timing.queue)
         self.prompt_tokens.inc(usage.prompt_tokens)
+        self.cached_tokens.inc(usage.cached_tokens)
         self.generation_tokens.inc(usage.completion_tokens)
         self.denoise_steps.inc(usage.denoise_steps)
         self.forward_passes.inc(usage.forward_passes)

@@ -84,6 +84,7 @@ def _figures(finished: Finished | None) -> dict[str, object]:
     return {
         "finish_reason": finished.finish_reason.value,
         "prompt_tokens": usage.prompt_tokens,
+        "cached_tokens": usage.cached_tokens,
         "tokens": usage.completion_tokens,
         "denoise_steps": usage.denoise_steps,
         "forward_passes": usage.forward_passes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.chassis.errors import DeadlineExceeded, EngineFailure
 from services.generation.sampling import Predictions
-from services.generation.sequence import Piece, Progress, Sequence
+from services.generation.sequence import Head, Piece, Progress, Sequence
 from services.generation.text import Transcript
 from services.generation.ticket import Ticket
 from services.generation.types import Delta, Draft, Event, Finished, FinishReason, Timing, Usage
@@ -19,6 +19,10 @@ class Run:
         self.ticket = ticket
         self.slot = slot
         self.sequence = sequence
+        self.head: Head | None = sequence.head
+        """What may be kept for others; None once it was."""
+        self.sound = True
+        """Whether all that it wrote into its slot is known to be finite numbers."""
         self._transcript = transcript
         self._started = now
         self._prefilled: float | None = None
@@ -44,6 +48,14 @@ class Run:
         if by is not None and step_seconds > 0:
             self.sequence.forwards_left = max(1, int((by - now) / step_seconds))
 
+    @property
+    def finished_head(self) -> Head | None:
+        """The head, once it is in the slot for certain; given once."""
+        if self.head is None or not self.sound or self.sequence.cached < len(self.head.tokens):
+            return None
+        head, self.head = self.head, None
+        return head
+
     def advance(self, predictions: Predictions, now: float) -> list[Event]:
         """Takes a forward's predictions; returns what may be sent.
 
@@ -51,6 +63,7 @@ class Run:
         """
         if not all(p == p for p in predictions.best_confidence):
             raise EngineFailure("the model gave logits that are not finite")
+        self.sound = bool(predictions.best)
         progress = self.sequence.accept(predictions)
         if self._prefilled is None and predictions.best:
             self._prefilled = now
@@ -110,6 +123,7 @@ class Run:
                 blocks=figures.blocks,
                 forced_commits=figures.forced_commits,
                 discarded_tokens=self._settled - tokens,
+                cached_tokens=figures.cached_tokens,
             ),
             timing=self._timing(now),
             thinking=self._transcript.thinking,

@@ -44,6 +44,18 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """First tokens of a prompt whose keys and values follow from themselves alone.
+
+    Two sequences with the same head and the same ``grain``, the tokens that see each
+    other, can share them. At least one token of every prompt is not of its head.
+    """
+
+    tokens: tuple[int, ...] = ()
+    grain: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """Tokens that are final, without the end token."""
 
@@ -77,6 +89,8 @@ class Figures:
     generating_forwards: int = 0
     """Forwards that could settle answer tokens: all but those of prefill alone."""
     denoise_steps: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens whose keys and values were there already."""
     blocks: int = 0
     """Blocks that were denoised."""
     forced_commits: int = 0
@@ -94,6 +108,20 @@ class Sequence(Protocol):
     @property
     def tokens_left(self) -> int:
         """Answer tokens that may still come."""
+        ...
+
+    @property
+    def head(self) -> Head:
+        """What of its prompt it may share with others."""
+        ...
+
+    @property
+    def cached(self) -> int:
+        """Positions from the first on whose keys and values are final."""
+        ...
+
+    def skip(self, tokens: int) -> None:
+        """So many tokens of the head are cached already; told before the first forward."""
         ...
 
     def rows(self) -> Rows:

@@ -32,6 +32,11 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
     )
     threads: int = Field(0, ge=0, le=1024, description="CPU threads of torch; 0: torch's choice")
     slots: int = Field(8, ge=1, le=1024, description="KV slots: most calls that run at once")
+    prefix_cache_bytes: int = Field(
+        128 * 2**20,
+        ge=0,
+        description="memory for keys and values of prompt heads that calls share; 0: none",
+    )
     queue_length: int = Field(64, ge=0, le=100_000, description="most calls waiting for a slot")
     max_concurrency: int = Field(
         256, ge=1, le=100_000, description="most calls running and waiting together"

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from services.generation.experts import ExpertLoad
 from services.generation.lean_decoder import LeanDecoder
 from services.generation.packing import Layout, Pack, pack
+from services.generation.prefix_cache import PrefixCache
 from services.generation.sequence import Rows
 from services.generation.slots import CacheShape, SlotCache, slot_length
 from services.generation.transformers_decoder import TransformersDecoder
@@ -30,11 +31,18 @@ class SlotModel:
 
     ``module`` is a transformers ...ForCausalLM; its dtype and device are used as
     they are, and it belongs to the slot model from here on. ``lean`` says
-    whether the forward written for few rows runs where it fits.
+    whether the forward written for few rows runs where it fits, ``prefix_bytes``
+    what heads of prompts may take beside the slots.
     """
 
     def __init__(
-        self, module: PreTrainedModel, *, slots: int, max_context: int, lean: bool = True
+        self,
+        module: PreTrainedModel,
+        *,
+        slots: int,
+        max_context: int,
+        lean: bool = True,
+        prefix_bytes: int = 0,
     ) -> None:
         if getattr(module.config, "sliding_window", None) is not None:
             raise ValueError("models with sliding windows are not supported")
@@ -45,6 +53,7 @@ class SlotModel:
         sharing = module.config.num_attention_heads // shape.kv_heads
         self._layout = Layout(length, sharing, shape.dtype, shape.device)
         self._cache = SlotCache(shape, slots, max_context)
+        self.prefixes = PrefixCache(self._cache, prefix_bytes)
         self.expert_load = ExpertLoad(module)
         self._decoder = _decoder(module, length, lean=lean)
 
@@ -52,6 +61,10 @@ class SlotModel:
     def forward(self, batch: Many[tuple[int, Rows]]) -> Tensor:
         """Runs (slot, rows) pairs; returns the wanted rows' logits, in order, as float32."""
         return self._decoder.logits(pack(batch, self._layout), self._cache).float()
+
+    def clear(self, slot: int) -> None:
+        """Forgets what a slot held, for it may not be finite."""
+        self._cache.clear(slot)
 
 
 def cache_shape(module: PreTrainedModel) -> CacheShape:

@@ -53,23 +53,43 @@ class SlotCache:
 
     def __init__(self, shape: CacheShape, slots: int, max_context: int) -> None:
         self.length = slot_length(max_context)
-        size = (shape.kv_heads, slots * self.length, shape.head_dim)
-        self._keys = [self._allocate(size, shape) for _ in range(shape.layers)]
-        self._values = [self._allocate(size, shape) for _ in range(shape.layers)]
+        size = (2, shape.layers, shape.kv_heads, slots * self.length, shape.head_dim)
+        self._tokens = torch.zeros(size, dtype=shape.dtype, device=shape.device)
+        self._keys = self._tokens[0].unbind()
+        self._values = self._tokens[1].unbind()
 
     def write(self, layer: int, places: Tensor, keys: Tensor, values: Tensor) -> None:
         """Puts keys and values [kv_heads, rows, head_dim] at ``places`` [rows]."""
         self._keys[layer].index_copy_(1, places, keys)
         self._values[layer].index_copy_(1, places, values)
 
-    def read(self, layer: int, slot: int, length: int) -> tuple[Tensor, Tensor]:
-        """The first ``length`` keys and values of a slot, as views."""
-        start = slot * self.length
+    def read(self, layer: int, slots: tuple[int, ...], length: int) -> tuple[Tensor, Tensor]:
+        """The first ``length`` keys and values of some slots, [slots, kv_heads, length, head_dim].
+
+        Views where the slots lie one behind the other.
+        """
         return (
-            self._keys[layer][:, start : start + length],
-            self._values[layer][:, start : start + length],
+            self._part(self._keys[layer], slots, length),
+            self._part(self._values[layer], slots, length),
         )
 
-    @staticmethod
-    def _allocate(size: tuple[int, int, int], shape: CacheShape) -> Tensor:
-        return torch.zeros(size, dtype=shape.dtype, device=shape.device)
+    def get(self, slot: int, start: int, count: int) -> Tensor:
+        """A copy of some tokens' keys and values, [2, layers, kv_heads, count, head_dim]."""
+        place = slot * self.length + start
+        return self._tokens[:, :, :, place : place + count].clone()
+
+    def put(self, slot: int, start: int, tokens: Tensor) -> None:
+        """Writes what ``get`` has given, to whichever slot."""
+        place = slot * self.length + start
+        self._tokens[:, :, :, place : place + tokens.shape[3]] = tokens
+
+    def clear(self, slot: int) -> None:
+        """Forgets what a slot held: padding reads over it, and NaN times nothing is NaN."""
+        self._tokens[:, :, :, slot * self.length : (slot + 1) * self.length].zero_()
+
+    def _part(self, tensor: Tensor, slots: tuple[int, ...], length: int) -> Tensor:
+        first, count = slots[0], len(slots)
+        whole = tensor.view(len(tensor), -1, self.length, tensor.shape[-1])
+        if slots == tuple(range(first, first + count)):
+            return whole[:, first : first + count, :length].transpose(0, 1)
+        return whole[:, list(slots), :length].transpose(0, 1)

@@ -115,11 +115,17 @@ class StepLoop:
         except Exception as error:
             self._refuse(ticket, _as_service_error(error, job))
             return
+        slot = self._free_slots.pop()
         transcript = Transcript(self._vocabulary, job.stop, thinking=job.thinking)
-        self.runs.append(Run(ticket, self._free_slots.pop(), sequence, transcript, now))
+        run = Run(ticket, slot, sequence, transcript, now)
+        self.runs.append(run)
+        sequence.skip(self._model.prefixes.restore(slot, sequence.head))
 
     def _choose(self, now: float) -> Batch:
-        """Rows of the sequences whose turn it is, within the limits of one forward."""
+        """Rows of the sequences whose turn it is, within the limits of one forward.
+
+        Those alike come next to each other: attention takes them together.
+        """
         batch: Batch = []
         count = 0
         for run in list(self.runs):
@@ -137,10 +143,12 @@ class StepLoop:
             batch.append((run, rows))
             if len(batch) == self.limits.max_batch_size:
                 break
-        return batch
+        return sorted(batch, key=lambda pair: (len(pair[1].tokens), pair[0].slot))
 
     def _compute(self, batch: Batch) -> None:
         """One forward; its failure fails those in it and nobody else."""
+        for run, _ in batch:
+            run.sound = False
         try:
             predictions = self._forward(batch)
         except Exception as error:
@@ -153,6 +161,8 @@ class StepLoop:
             end = start + len(rows.wanted)
             self._act(run, partial(run.advance, predictions.part(start, end), now))
             start = end
+            if head := run.finished_head:
+                self._model.prefixes.keep(run.slot, head)
         self._rotate(batch)
 
     def _forward(self, batch: Batch) -> Predictions:
@@ -196,6 +206,8 @@ class StepLoop:
 
     def _release(self, run: Run) -> None:
         self.runs.remove(run)
+        if not run.sound:
+            self._model.clear(run.slot)
         self._free_slots.append(run.slot)
         self._outbox.call(lambda: self._on_release(run.ticket))
 

@@ -214,6 +214,7 @@ class Usage:
     blocks: int = 0
     forced_commits: int = 0
     discarded_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

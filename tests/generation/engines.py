@@ -29,12 +29,14 @@ NEXT_TOKEN = NextToken(ENDLESS)
 class WatchedModel(SlotModel):
     """A slot model that counts its forwards and waits before each while the gate is closed."""
 
-    def __init__(self, slots: int = 4) -> None:
-        super().__init__(decoder(), slots=slots, max_context=256)
+    def __init__(self, slots: int = 4, prefix_bytes: int = 0) -> None:
+        self.module = decoder()
+        super().__init__(self.module, slots=slots, max_context=256, prefix_bytes=prefix_bytes)
         self.gate = threading.Event()
         self.gate.set()
         self.forwards = 0
         self.batches: list[int] = []
+        self.rows: list[int] = []
         self.touch: Callable[[Tensor], Tensor] = lambda logits: logits
 
     def forward(self, batch: Many[tuple[int, Rows]]) -> Tensor:
@@ -42,6 +44,7 @@ class WatchedModel(SlotModel):
         self.gate.wait(timeout=30)
         self.forwards += 1
         self.batches.append(len(batch))
+        self.rows.append(sum(len(rows.tokens) for _, rows in batch))
         return self.touch(super().forward(batch))
 
 

@@ -27,10 +27,12 @@ from services.generation.engine import Engine
 from services.generation.limits import Limits
 from services.generation.metrics import WorkerMetrics
 from services.generation.planner import planner_of
+from services.generation.prefix_cache import PrefixCache
 from services.generation.reception import Reception, ServedModel, TrackedEngine
 from services.generation.sequence import Rows
 from services.generation.servicer import InferenceServicer
 from services.generation.slot_model import SlotModel
+from services.generation.slots import CacheShape, SlotCache
 from services.generation.types import Paradigm, ServedBy
 from tests.checkpoints import CARD, VOCABULARY_SIZE
 from tests.generation.requests import LIMITS
@@ -60,6 +62,12 @@ class ScriptedModel:
             for prompt, answer in answers.items()
         }
         self._documents: dict[int, list[int]] = {}
+        shape = CacheShape(1, 1, 1, torch.float32, torch.device("cpu"))
+        self.prefixes = PrefixCache(SlotCache(shape, slots, 1), 0)
+
+    def clear(self, slot: int) -> None:
+        """Forgets a slot's document."""
+        self._documents.pop(slot, None)
 
     def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
         """One row of logits per wanted position."""

@@ -110,6 +110,7 @@ def _usage(usage: Usage) -> pb.Usage:
         blocks=usage.blocks,
         forced_commits=usage.forced_commits,
         discarded_tokens=usage.discarded_tokens,
+        cached_tokens=usage.cached_tokens,
     )
 
 

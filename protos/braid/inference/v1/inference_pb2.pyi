@@ -280,7 +280,7 @@ class Finished(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., thinking: _Optional[str] = ..., finish_reason: _Optional[_Union[FinishReason, str]] = ..., usage: _Optional[_Union[Usage, _Mapping]] = ..., timing: _Optional[_Union[Timing, _Mapping]] = ..., served_by: _Optional[_Union[ServedBy, _Mapping]] = ..., seed: _Optional[int] = ..., best_effort: _Optional[bool] = ..., repairs: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
-    __slots__ = ("prompt_tokens", "completion_tokens", "thinking_tokens", "denoise_steps", "forward_passes", "tokens_per_forward", "input_truncated", "blocks", "forced_commits", "discarded_tokens")
+    __slots__ = ("prompt_tokens", "completion_tokens", "thinking_tokens", "denoise_steps", "forward_passes", "tokens_per_forward", "input_truncated", "blocks", "forced_commits", "discarded_tokens", "cached_tokens")
     PROMPT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COMPLETION_TOKENS_FIELD_NUMBER: _ClassVar[int]
     THINKING_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -291,6 +291,7 @@ class Usage(_message.Message):
     BLOCKS_FIELD_NUMBER: _ClassVar[int]
     FORCED_COMMITS_FIELD_NUMBER: _ClassVar[int]
     DISCARDED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     prompt_tokens: int
     completion_tokens: int
     thinking_tokens: int
@@ -301,7 +302,8 @@ class Usage(_message.Message):
     blocks: int
     forced_commits: int
     discarded_tokens: int
-    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., thinking_tokens: _Optional[int] = ..., denoise_steps: _Optional[int] = ..., forward_passes: _Optional[int] = ..., tokens_per_forward: _Optional[float] = ..., input_truncated: _Optional[bool] = ..., blocks: _Optional[int] = ..., forced_commits: _Optional[int] = ..., discarded_tokens: _Optional[int] = ...) -> None: ...
+    cached_tokens: int
+    def __init__(self, prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., thinking_tokens: _Optional[int] = ..., denoise_steps: _Optional[int] = ..., forward_passes: _Optional[int] = ..., tokens_per_forward: _Optional[float] = ..., input_truncated: _Optional[bool] = ..., blocks: _Optional[int] = ..., forced_commits: _Optional[int] = ..., discarded_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ...) -> None: ...
 
 class Timing(_message.Message):
     __slots__ = ("queue", "prefill", "decode", "first_output", "total")
