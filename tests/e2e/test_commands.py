@@ -65,6 +65,13 @@ def test_generate_streams_the_same_text(braid: Braid) -> None:
     assert braid(*request, "--stream") == braid(*request)
 
 
+def test_generate_shows_drafts_beside_the_text(braid: Braid) -> None:
+    """--drafts changes nothing on standard output, and needs a stream."""
+    request = ("generate", "-t", "structured-output", "Extract name as JSON: I am Ben.", "--stream")
+    assert braid(*request, "--drafts") == braid(*request)
+    assert "needs --stream" in braid(*request[:-1], "--drafts", code=2)
+
+
 def test_generate_streams_json_lines(braid: Braid) -> None:
     """With --json each event of a stream is a line."""
     output = braid("generate", "-t", "chat", "Hello!", "--stream", "--json")

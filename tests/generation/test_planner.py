@@ -279,6 +279,15 @@ def test_strategy_that_no_form_can_be_kept_by_is_refused() -> None:
     assert plan(DIFFUSION, constraint=constraint, denoising=asked).job.automaton is not None
 
 
+@BOTH
+@pytest.mark.parametrize("source", ["a", Infill("a", "b"), Edit("a b", "swap them")])
+def test_gaps_and_rewritten_texts_are_kept_to_their_form(paradigm: Paradigm, source: Any) -> None:
+    """Whatever is answered by one sequence is steered, not judged."""
+    kept = plan(paradigm, source, constraint=Constraint("regex", "[0-9]+"))
+    assert kept.job.automaton is not None
+    assert kept.exact
+
+
 def test_spans_and_reasoning_are_judged_not_steered() -> None:
     """Where the answer is more than one sequence, or begins with reasoning, it is only judged."""
     constraint = Constraint("choice", options=("yes", "no"))

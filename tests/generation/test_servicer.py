@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -464,6 +465,23 @@ async def test_without_a_queue_free_slots_still_serve(folder: Path) -> None:
     """queue_length 0 refuses only what cannot run at once."""
     async with serving(folder, ANSWERS, limits=LIMITS.under(Group(queue_length=0))) as worker:
         assert await is_well(worker)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"infill": pb.Infill(prefix="x = ", suffix=";")},
+        {"edit": pb.Edit(text="x = 7;", instruction="the number alone")},
+    ],
+    ids=["infill", "edit"],
+)
+async def test_every_input_can_be_kept_to_a_form(random: Serving, source: dict[str, Any]) -> None:
+    """What fills a gap, or stands in place of a text, has the form asked for."""
+    for number in range(4):
+        sampling = pb.Sampling(temperature=2, seed=number)
+        constraint = pb.Constraint(regex="[0-9]{2}(px|em)")
+        text = await random.text(**source, sampling=sampling, constraint=constraint)
+        assert re.fullmatch("[0-9]{2}(px|em)", text)
 
 
 async def test_drafts_come_between_deltas(diffusion_checkpoint: Path) -> None:
