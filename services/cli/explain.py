@@ -47,6 +47,9 @@ def explain(
 def summary(answer: routing.ExplainResponse) -> str:
     """The decision in a few lines."""
     lines = [f"task     {task_name(answer.task)}", f"rule     {answer.rule}"]
+    if answer.passed_rules:
+        passed = ", ".join(f"{it.rule} ({it.condition})" for it in answer.passed_rules)
+        lines.append(f"passed   {passed}")
     if answer.failure:
         return "\n".join([*lines, f"failure  {answer.failure}"])
     shares = ", ".join(
@@ -55,16 +58,27 @@ def summary(answer: routing.ExplainResponse) -> str:
     return "\n".join(
         [
             *lines,
-            f"group    {answer.group}",
+            f"group    {answer.group} ({answer.reason})",
             f"version  {answer.model} {answer.version} (of {shares})",
             f"node     {answer.node_id}",
+            *shape(answer),
         ]
     )
 
 
+def shape(answer: routing.ExplainResponse) -> list[str]:
+    """What the rule does to the call on its way, a line each."""
+    lines = []
+    if answer.HasField("timeout"):
+        lines.append(f"timeout  {answer.timeout.ToTimedelta().total_seconds():g} s")
+    for field, value in answer.overrides.ListFields():
+        lines.append(f"at most  {field.name} {value}")
+    return lines
+
+
 def candidate_table(answer: routing.ExplainResponse) -> Table:
     """Every node that the rule's groups hold."""
-    table = Table("node", "group", "version", "weight", "drain", "eligible", "reason")
+    table = Table("node", "group", "version", "weight", "drain", "score", "eligible", "reason")
     for candidate in answer.candidates:
         table.add_row(
             Text(candidate.node_id),
@@ -72,6 +86,7 @@ def candidate_table(answer: routing.ExplainResponse) -> Table:
             Text(candidate.version),
             str(candidate.weight),
             f"{candidate.drain_seconds:.3f} s",
+            f"{candidate.score:.3f}",
             "yes" if candidate.eligible else "no",
             Text(candidate.reason),
         )

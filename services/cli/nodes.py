@@ -72,7 +72,14 @@ def notices(answer: routing.GetRoutingTableResponse) -> list[str]:
         f"not taken: {rejected.key} at revision {rejected.revision}: {rejected.reason}"
         for rejected in answer.rejected
     ]
+    lines += [f"doubtful: {finding_line(finding)}" for finding in answer.findings]
     return lines
+
+
+def finding_line(finding: routing.Finding) -> str:
+    """One finding, with the rule it is about where there is one."""
+    rule = f" rule {finding.rule}:" if finding.rule else ""
+    return f"{finding.key}:{rule} {finding.description}"
 
 
 def _state(entry: routing.TableNode) -> str:

@@ -9,7 +9,8 @@ from services.chassis.documents import MAX_WEIGHT
 from services.chassis.errors import InvalidRequest
 from services.chassis.ids import FORM, is_id, is_version
 from services.chassis.violations import Violations
-from services.router.rules import PolicyError, compile_policy
+from services.router.policy_compiler import PolicyError, compile_policy
+from services.router.policy_review import review_policy
 
 
 def check_ids(**ids: str) -> None:
@@ -33,17 +34,7 @@ def check_policy(policy: routing_pb2.Policy) -> tuple[str, ...]:
         compile_policy(policy)
     except PolicyError as error:
         raise InvalidRequest.field("policy", str(error)) from None
-    return tuple(_unreachable(policy))
-
-
-def _unreachable(policy: routing_pb2.Policy) -> list[str]:
-    """Rules after one that matches everything."""
-    everything = routing_pb2.Match()
-    for position, rule in enumerate(policy.rules):
-        if rule.match == everything:
-            after = policy.rules[position + 1 :]
-            return [f"rule {later.name} never matches: {rule.name} does first" for later in after]
-    return []
+    return tuple(f"rule {doubt.rule}: {doubt.description}" for doubt in review_policy(policy))
 
 
 def check_shares(shares: Mapping[str, int]) -> None:

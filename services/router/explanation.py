@@ -7,13 +7,14 @@ from random import Random
 from braid.routing.v1 import routing_pb2
 from services.chassis.errors import ServiceError
 from services.router.features import Features
-from services.router.node import TableNode
+from services.router.node import DEFAULT_WEIGHT, TableNode
 from services.router.policy import (
     Decision,
     candidates,
     choose,
     named_elsewhere,
     offers_of,
+    overrides_of,
     version_shares,
 )
 from services.router.refusal import obstacle
@@ -29,8 +30,10 @@ def explain(features: Features, table: RoutingTable, rng: Random) -> routing_pb2
         decision = choose(features, table, rng)
         _put_choice(response, decision)
         _put_shares(response, features, table)
+        _put_shape(response, decision, features, table)
     except ServiceError as error:
         response.failure = error.message
+    _put_passed(response, features, table)
     groups = named_elsewhere(features, table, rule) or rule.route.all_groups
     for group in groups:
         for node in table.nodes.values():
@@ -43,6 +46,35 @@ def _put_choice(response: routing_pb2.ExplainResponse, decision: Decision) -> No
     record = decision.node.record
     response.group, response.node_id = record.group, record.node_id
     response.model, response.version = record.model, record.version
+    response.reason = decision.reason
+
+
+def _put_shape(
+    response: routing_pb2.ExplainResponse,
+    decision: Decision,
+    features: Features,
+    table: RoutingTable,
+) -> None:
+    """What the rule does to the call on its way."""
+    timeout_s = decision.rule.route.timeout_s
+    if timeout_s is not None:
+        response.timeout.FromNanoseconds(round(timeout_s * 1e9))
+    overrides = overrides_of(decision, features, table)
+    if overrides and overrides.max_steps:
+        response.overrides.max_steps = overrides.max_steps
+    if overrides and overrides.max_new_tokens:
+        response.overrides.max_new_tokens = overrides.max_new_tokens
+
+
+def _put_passed(
+    response: routing_pb2.ExplainResponse, features: Features, table: RoutingTable
+) -> None:
+    """Every rule before the one that matched, with what was in the way."""
+    for rule in table.policy.rules.rules:
+        condition = rule.failing(features)
+        if not condition:
+            return
+        response.passed_rules.append(routing_pb2.PassedRule(rule=rule.name, condition=condition))
 
 
 def _put_shares(
@@ -69,9 +101,11 @@ def _candidate(
     return routing_pb2.Candidate(
         node_id=node.record.node_id,
         group=node.record.group,
+        model=node.record.model,
         version=node.record.version,
         weight=node.weight,
         drain_seconds=node.load.drain_seconds,
+        score=node.load.drain_seconds * DEFAULT_WEIGHT / node.weight if node.weight else 0.0,
         eligible=not reason,
         reason=reason or _fate(node, decision),
     )

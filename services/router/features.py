@@ -9,7 +9,16 @@ from types import MappingProxyType
 
 from braid.inference.v1 import inference_pb2
 from services.chassis.errors import InvalidRequest
-from services.generation.types import Chat, Denoising, Edit, Infill, Input, Prompt, Request
+from services.generation.types import (
+    Chat,
+    Denoising,
+    Edit,
+    Infill,
+    Input,
+    Priority,
+    Prompt,
+    Request,
+)
 
 Task = inference_pb2.Task
 
@@ -62,6 +71,7 @@ class Features:
     max_new_tokens: int | None = None
     max_steps: int | None = None
     block_length: int | None = None
+    priority: Priority = Priority.NORMAL
     needs: frozenset[str] = frozenset()
 
     @property
@@ -102,6 +112,7 @@ def features_of(
         max_new_tokens=request.sampling.max_new_tokens,
         max_steps=denoising.max_steps,
         block_length=denoising.block_length,
+        priority=request.priority,
         needs=_needs(request, constraint),
     )
 

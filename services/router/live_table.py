@@ -11,7 +11,7 @@ from dataclasses import replace
 import structlog
 
 from braid.worker.v1 import worker_pb2
-from services.chassis.keys import MODELS, NODES, TRAFFIC, WEIGHTS, weight_key
+from services.chassis.keys import GROUPS, MODELS, NODES, TRAFFIC, WEIGHTS, weight_key
 from services.chassis.last_good import Rejected
 from services.chassis.mirror_state import Changes, MirrorState
 from services.router.links import Links
@@ -59,6 +59,11 @@ class LiveTable:
             shares = self._values.traffic.values
             table = replace(
                 table, traffic={key.removeprefix(TRAFFIC): shares[key] for key in shares}
+            )
+        if self._values.groups.update(changes):
+            records = self._values.groups.values
+            table = replace(
+                table, records={key.removeprefix(GROUPS): records[key] for key in records}
             )
         if changes.relisted or touches(changes, MODELS):
             table = replace(table, recorded_models=recorded_models(state))

@@ -109,7 +109,7 @@ class Journal:
             model=labels.model,
             version=labels.version,
             node=decision.node.record.node_id if decision else NONE,
-            rule=decision.rule if decision else NONE,
+            rule=decision.rule.name if decision else NONE,
             reason=labels.reason,
             code=labels.code,
             error=passage.error,

@@ -10,6 +10,7 @@ from random import Random
 from services.chassis.errors import UnknownModel
 from services.router.features import Features
 from services.router.node import TableNode
+from services.router.overrides import UNCHANGED, Overrides
 from services.router.pool import NOBODY, Pool
 from services.router.refusal import refusal
 from services.router.rules import Rule
@@ -29,9 +30,20 @@ class Reason(enum.StrEnum):
 class Decision:
     """Where a request goes, and why."""
 
-    rule: str
+    rule: Rule
     reason: Reason
     node: TableNode
+
+
+def overrides_of(decision: Decision, features: Features, table: RoutingTable) -> Overrides | None:
+    """What the rule changes of this request on the node chosen; None where it is nothing."""
+    overrides = decision.rule.route.overrides
+    if overrides is None:
+        return None
+    node = decision.node
+    permitted = overrides.within(table.records.get(node.record.group))
+    changing = permitted.changing(features, diffusion=node.diffusion)
+    return changing if changing != UNCHANGED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ def choose(
         if offers:
             if reason is Reason.RULE and len(groups) > 1:
                 offers = _one_group(offers, groups, features, rng)
-            return Decision(rule.name, reason, _node(offers, features, table, rng))
+            return Decision(rule, reason, _node(offers, features, table, rng))
     raise refusal(features, table, rule, named_elsewhere(features, table, rule))
 
 

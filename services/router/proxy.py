@@ -24,14 +24,13 @@ from services.chassis.status import DETAILS_KEY, cut, reason_of, to_status
 from services.generation.wire import from_proto
 from services.router.features import Features, features_of
 from services.router.links import GENERATE, GENERATE_STREAM, SERVICE, Link, Links
-from services.router.node import TableNode
 from services.router.passage import Context, Journal, Passage, TableSource
-from services.router.policy import choose
+from services.router.policy import Decision, choose, overrides_of
 from services.router.pool import NOBODY
 from services.router.worker_failures import never_started, own_fault
 
 Metadata = tuple[tuple[str, str | bytes], ...]
-Send = Callable[[Passage, Link, Metadata, float], Awaitable[bytes | None]]
+Send = Callable[[Passage, Link, bytes, Metadata, float], Awaitable[bytes | None]]
 
 REQUEST_ID_KEY = "x-request-id"
 NODE_KEY = "x-braid-node"
@@ -95,16 +94,33 @@ class InferenceProxy:
         metadata = _metadata(passage, received)
         tried = NOBODY
         while True:
-            node = self._decide(passage, features, tried)
-            link = self._links.at(node.record.address)
+            decision = self._decide(passage, features, tried)
+            node = decision.node
             try:
-                with link.used(), node.load.carrying(features.forwards(diffusion=node.diffusion)):
-                    return await send(passage, link, metadata, self._remaining_s(passage))
+                return await self._attempt(passage, decision, features, metadata, send)
             except grpc.aio.AioRpcError as error:
                 if tried or passage.answered or not never_started(error):
                     raise own_fault(error) or error from None
                 tried = frozenset({node.key})
                 self._journal.retried()
+
+    async def _attempt(
+        self,
+        passage: Passage,
+        decision: Decision,
+        features: Features,
+        metadata: Metadata,
+        send: Send,
+    ) -> bytes | None:
+        """Sends the call to the node chosen, in the shape that its rule gives it."""
+        node, body = decision.node, passage.body
+        overrides = overrides_of(decision, features, self._tables.table)
+        if overrides:
+            body, features = body + overrides.as_bytes(), overrides.applied_to(features)
+        timeout_s = self._remaining_s(passage, decision.rule.route.timeout_s)
+        link = self._links.at(node.record.address)
+        with link.used(), node.load.carrying(features.forwards(diffusion=node.diffusion)):
+            return await send(passage, link, body, metadata, timeout_s)
 
     def _read(self, passage: Passage, received: Mapping[str, str | bytes]) -> Features:
         """Features of the request; raises InvalidRequest for one that breaks the contract."""
@@ -122,16 +138,19 @@ class InferenceProxy:
         passage.features = features_of(message, request)
         return passage.features
 
-    def _decide(self, passage: Passage, features: Features, tried: frozenset[str]) -> TableNode:
+    def _decide(self, passage: Passage, features: Features, tried: frozenset[str]) -> Decision:
         if not self._tables.loaded:
             raise RegistryUnavailable("the registry has not answered yet", retry_after_s=1.0)
         passage.decision = choose(features, self._tables.table, self._rng, tried)
-        return passage.decision.node
+        return passage.decision
 
-    def _remaining_s(self, passage: Passage) -> float:
+    def _remaining_s(self, passage: Passage, limit_s: float | None) -> float:
+        """Time left to the call: by its own deadline, else the default, and by its rule."""
         remaining_s = passage.context.time_remaining()
         if remaining_s is None:
-            return self._default_deadline_s - (time.monotonic() - passage.arrived)
+            remaining_s = self._default_deadline_s - (time.monotonic() - passage.arrived)
+        if limit_s is not None:
+            remaining_s = min(remaining_s, limit_s - (time.monotonic() - passage.arrived))
         if remaining_s <= LEAST_TIME_S:
             raise DeadlineExceeded("the call's deadline had passed before it was sent on")
         return remaining_s
@@ -146,14 +165,18 @@ def add_proxy(proxy: Any, server: grpc.aio.Server) -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 
 
-async def _send_unary(passage: Passage, link: Link, metadata: Metadata, timeout_s: float) -> bytes:
-    answer: bytes = await link.generate(passage.body, timeout=timeout_s, metadata=metadata)
+async def _send_unary(
+    _passage: Passage, link: Link, body: bytes, metadata: Metadata, timeout_s: float
+) -> bytes:
+    answer: bytes = await link.generate(body, timeout=timeout_s, metadata=metadata)
     return answer
 
 
-async def _relay_stream(passage: Passage, link: Link, metadata: Metadata, timeout_s: float) -> None:
+async def _relay_stream(
+    passage: Passage, link: Link, body: bytes, metadata: Metadata, timeout_s: float
+) -> None:
     """Passes each message on before it reads the next, so a slow reader slows its worker."""
-    call = link.generate_stream(passage.body, timeout=timeout_s, metadata=metadata)
+    call = link.generate_stream(body, timeout=timeout_s, metadata=metadata)
     try:
         while (message := await call.read()) is not grpc.aio.EOF:
             passage.answered = True

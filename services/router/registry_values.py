@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from braid.config.v1 import config_pb2
 from braid.routing.v1 import routing_pb2
 from braid.worker.v1 import worker_pb2
 from services.chassis import documents
 from services.chassis.documents import DocumentError
-from services.chassis.keys import MODELS, NODES, POLICY, TRAFFIC, WEIGHTS, ids_of
+from services.chassis.group_record import check_group
+from services.chassis.keys import GROUPS, MODELS, NODES, POLICY, TRAFFIC, WEIGHTS, ids_of
 from services.chassis.last_good import LastGood, Rejected
 from services.chassis.mirror_state import Changes, MirrorState
 from services.router.node import check_record
-from services.router.rules import compile_policy
+from services.router.policy_compiler import compile_policy
 from services.router.table import PolicyInForce
 
 
@@ -21,6 +23,7 @@ class RegistryValues:
         self.nodes = LastGood(NODES, parse_node)
         self.weights = LastGood(WEIGHTS, parse_weight)
         self.traffic = LastGood(TRAFFIC, parse_traffic)
+        self.groups = LastGood(GROUPS, parse_group)
         self.policy = LastGood(POLICY, parse_policy)
 
     @property
@@ -30,6 +33,7 @@ class RegistryValues:
             *self.policy.rejected,
             *self.traffic.rejected,
             *self.weights.rejected,
+            *self.groups.rejected,
             *self.nodes.rejected,
         )
 
@@ -49,12 +53,20 @@ def parse_weight(key: str, data: bytes) -> int:
 
 
 def parse_traffic(key: str, data: bytes) -> dict[str, int]:
-    """Shares by version, not all 0; raises ValueError."""
+    """Shares by version, at least one; all 0 take the model out. Raises ValueError."""
     _ids(key, TRAFFIC)
     shares = documents.parse_shares(key, data)
-    if not any(shares.values()):
-        raise DocumentError(key, "no version has a share over 0")
+    if not shares:
+        raise DocumentError(key, "names no version")
     return shares
+
+
+def parse_group(key: str, data: bytes) -> config_pb2.Group:
+    """A group's runtime parameters; raises ValueError or InvalidRequest."""
+    _ids(key, GROUPS)
+    record = documents.parse(key, data, config_pb2.Group)
+    check_group(record)
+    return record
 
 
 def parse_policy(key: str, data: bytes) -> PolicyInForce:

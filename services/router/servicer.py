@@ -14,6 +14,7 @@ from services.chassis.mirror import Mirror
 from services.generation.wire import from_proto
 from services.router.explanation import explain
 from services.router.features import features_of
+from services.router.findings import findings_of
 from services.router.live_table import LiveTable
 from services.router.node import TableNode
 
@@ -51,6 +52,7 @@ class RouterServicer(routing_pb2_grpc.RouterServiceServicer):
                 )
                 for value in self._live.rejected
             ],
+            findings=findings_of(table),
         )
 
     async def Explain(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from braid.config.v1 import config_pb2
 from braid.routing.v1 import routing_pb2
 from services.router.builtin_policy import builtin_policy
 from services.router.node import TableNode
+from services.router.policy_compiler import compile_policy
 from services.router.pool import EMPTY, Pool
-from services.router.rules import RuleSet, compile_policy
+from services.router.rules import RuleSet
 
 Place = tuple[str, str, str]
 """Group, model and version of a node."""
@@ -55,16 +57,24 @@ class RoutingTable:
     """Version shares by model; a model without an entry shares by node weight."""
     recorded_models: frozenset[str] = frozenset()
     """Models with a version on record, whether or not a node serves it."""
+    records: Mapping[str, config_pb2.Group] = field(default_factory=dict)
+    """Runtime parameters of the groups that have a record."""
+    holders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Groups by the model that some node of theirs serves."""
 
     def knows(self, model: str) -> bool:
         """Whether any node or record has the model."""
-        return model in self.recorded_models or any(
-            model in models for models in self.groups.values()
-        )
+        return model in self.recorded_models or model in self.holders
 
     def groups_with(self, model: str) -> tuple[str, ...]:
         """Groups in which some node serves the model."""
-        return tuple(group for group, models in self.groups.items() if model in models)
+        return self.holders.get(model, ())
+
+    def versions_of(self, model: str) -> frozenset[str]:
+        """Versions of the model that some node serves."""
+        return frozenset(
+            version for group in self.groups_with(model) for version in self.groups[group][model]
+        )
 
     def changed(self, nodes: Iterable[TableNode] = (), gone: Iterable[str] = ()) -> RoutingTable:
         """The table with ``nodes`` put in by key and the keys ``gone`` taken out.
@@ -82,11 +92,20 @@ class RoutingTable:
                 touched.setdefault(_place(before), {})[node.key] = None
             touched.setdefault(_place(node), {})[node.key] = node
             known[node.key] = node
-        return replace(self, nodes=known, groups=_regrouped(self.groups, touched))
+        groups = _regrouped(self.groups, touched)
+        return replace(self, nodes=known, groups=groups, holders=_holders(groups))
 
 
 def _place(node: TableNode) -> Place:
     return node.record.group, node.record.model, node.record.version
+
+
+def _holders(groups: Mapping[str, Models]) -> Mapping[str, tuple[str, ...]]:
+    holders: dict[str, list[str]] = {}
+    for group, models in groups.items():
+        for model in models:
+            holders.setdefault(model, []).append(group)
+    return {model: tuple(names) for model, names in holders.items()}
 
 
 def _regrouped(

@@ -10,12 +10,19 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from services.chassis.keys import NODES, POLICY, TRAFFIC, WEIGHTS
+from services.chassis.keys import GROUPS, NODES, POLICY, TRAFFIC, WEIGHTS
 from services.chassis.mirror import Mirror
+from services.router.findings import findings_of
 from services.router.live_table import LiveTable
 from services.router.node import TableNode
 
-KINDS = {"policy": POLICY, "traffic": TRAFFIC, "weights": WEIGHTS, "nodes": NODES}
+KINDS = {
+    "policy": POLICY,
+    "traffic": TRAFFIC,
+    "weights": WEIGHTS,
+    "groups": GROUPS,
+    "nodes": NODES,
+}
 
 
 class TableMetrics(Collector):
@@ -45,6 +52,8 @@ class TableMetrics(Collector):
         for kind, prefix in KINDS.items():
             valid.add_metric([kind], float(not any(key.startswith(prefix) for key in rejected)))
         yield valid
+        findings = sum(1 for _ in findings_of(self._live.table))
+        yield _gauge("findings", "Things that look wrong in policy and traffic.", findings)
 
     def _nodes(self) -> GaugeMetricFamily:
         nodes = GaugeMetricFamily(

@@ -11,6 +11,7 @@ from random import Random
 from prometheus_client import CollectorRegistry
 
 from braid.inference.v1 import inference_pb2_grpc
+from braid.routing.v1 import routing_pb2
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
 from services.router.links import SERVICE, Links
@@ -18,6 +19,7 @@ from services.router.load import NodeLoad
 from services.router.metrics import RouterMetrics
 from services.router.node import TableNode, abilities_of
 from services.router.passage import Journal
+from services.router.policy_compiler import compile_policy
 from services.router.proxy import InferenceProxy, add_proxy
 from services.router.table import PolicyInForce, RoutingTable
 from tests.fakes.worker import FakeWorker
@@ -35,6 +37,11 @@ class FixedTables:
     def __init__(self, *workers: FakeWorker) -> None:
         self.loaded = True
         self.table = RoutingTable(PolicyInForce.default()).changed(map(table_node, workers))
+
+    def set_policy(self, policy: routing_pb2.Policy) -> None:
+        """Puts a policy into force."""
+        in_force = PolicyInForce(policy, compile_policy(policy))
+        self.table = replace(self.table, policy=in_force)
 
     def forget(self) -> None:
         """As if nothing had been read from the registry yet."""

@@ -11,7 +11,7 @@ from braid.worker.v1 import worker_pb2
 from services.router.features import Features
 from services.router.load import NodeLoad
 from services.router.node import TableNode, abilities_of
-from services.router.rules import compile_policy
+from services.router.policy_compiler import compile_policy
 from services.router.table import PolicyInForce, RoutingTable
 
 ALL_CAPABILITIES = ("infill", "edit", "template", "json_schema", "regex", "choice", "seed")

@@ -60,6 +60,13 @@ def test_version_not_named_gets_nothing() -> None:
         choose(code(), table(node("w2", version="v2"), traffic={"m": {"v1": 1}}), Random(0))
 
 
+def test_all_shares_zero() -> None:
+    """A model whose versions all have share 0 takes no call, and the refusal says why."""
+    known = table(node("w1"), traffic={"m": {"v1": 0}})
+    with pytest.raises(NoWorkerAvailable, match="no traffic share"):
+        choose(code(), known, Random(0))
+
+
 def test_versions_share_by_weight_without_traffic() -> None:
     """Without traffic shares the weights of the nodes are the shares."""
     known = table(node("w1", weight=300), node("w2", version="v2", weight=100))

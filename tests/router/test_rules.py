@@ -6,13 +6,18 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from braid.inference.v1 import inference_pb2 as pb
-from braid.routing.v1.routing_pb2 import GroupShare, Match, Policy, Route, Rule
+from braid.routing.v1.routing_pb2 import GroupShare, Match, Overrides, Policy, Route, Rule
+from services.generation.types import Priority
 from services.router.builtin_policy import builtin_policy
 from services.router.features import Features
-from services.router.rules import PolicyError, compile_policy
+from services.router.policy_compiler import PolicyError, compile_policy
 
 TO_A = Route(groups=[GroupShare(group="a")])
 TO_B = Route(groups=[GroupShare(group="b")])
+
+
+def to_b(**more: object) -> Route:
+    return Route(groups=[GroupShare(group="b")], **more)  # type: ignore[arg-type]
 
 
 def rule(name: str, **match: object) -> Rule:
@@ -37,6 +42,11 @@ def rule(name: str, **match: object) -> Rule:
         Policy(rules=[rule("r", models=["a/b"])], default=TO_B),
         Policy(rules=[rule("r", min_new_tokens=5, max_new_tokens=4)], default=TO_B),
         Policy(rules=[rule("r", latency_budget_at_most=Duration())], default=TO_B),
+        Policy(rules=[rule("r", priorities=[pb.PRIORITY_UNSPECIFIED])], default=TO_B),
+        Policy(default=to_b(timeout=Duration())),
+        Policy(default=to_b(overrides=Overrides(max_steps=0))),
+        Policy(default=to_b(overrides=Overrides(max_steps=1025))),
+        Policy(default=to_b(overrides=Overrides(max_new_tokens=0))),
     ],
 )
 def test_bad_policy_is_refused_whole(policy: Policy) -> None:
@@ -58,6 +68,11 @@ def test_bad_policy_is_refused_whole(policy: Policy) -> None:
         ({"min_new_tokens": 5}, {"max_new_tokens": 5}, {"max_new_tokens": None}),
         ({"max_new_tokens": 5}, {"max_new_tokens": 5}, {"max_new_tokens": 6}),
         (
+            {"priorities": [pb.PRIORITY_BATCH]},
+            {"priority": Priority.BATCH},
+            {"priority": Priority.NORMAL},
+        ),
+        (
             {"latency_budget_at_most": Duration(seconds=1)},
             {"latency_budget_s": 1.0},
             {"latency_budget_s": None},
@@ -71,7 +86,9 @@ def test_each_condition(
     rules = compile_policy(Policy(rules=[rule("r", **match)], default=TO_B))
     base: dict[str, object] = {"task": pb.TASK_CHAT}
     assert rules.match(Features(**{**base, **yes})).name == "r"  # type: ignore[arg-type]
-    assert rules.match(Features(**{**base, **no})).name == "default"  # type: ignore[arg-type]
+    other = Features(**{**base, **no})  # type: ignore[arg-type]
+    assert rules.match(other).name == "default"
+    assert rules.rules[0].failing(other) in next(iter(match))
 
 
 def test_all_conditions_must_hold() -> None:

@@ -30,7 +30,7 @@ class Rule(_message.Message):
     def __init__(self, name: _Optional[str] = ..., match: _Optional[_Union[Match, _Mapping]] = ..., route: _Optional[_Union[Route, _Mapping]] = ...) -> None: ...
 
 class Match(_message.Message):
-    __slots__ = ("tasks", "models", "labels", "callers", "latency_budget_at_most", "constraints", "min_prompt_bytes", "max_prompt_bytes", "min_new_tokens", "max_new_tokens")
+    __slots__ = ("tasks", "models", "labels", "callers", "latency_budget_at_most", "constraints", "min_prompt_bytes", "max_prompt_bytes", "min_new_tokens", "max_new_tokens", "priorities")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Match(_message.Message):
     MAX_PROMPT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MIN_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MAX_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PRIORITIES_FIELD_NUMBER: _ClassVar[int]
     tasks: _containers.RepeatedScalarFieldContainer[_inference_pb2.Task]
     models: _containers.RepeatedScalarFieldContainer[str]
     labels: _containers.ScalarMap[str, str]
@@ -58,15 +59,28 @@ class Match(_message.Message):
     max_prompt_bytes: int
     min_new_tokens: int
     max_new_tokens: int
-    def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ...) -> None: ...
+    priorities: _containers.RepeatedScalarFieldContainer[_inference_pb2.Priority]
+    def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., priorities: _Optional[_Iterable[_Union[_inference_pb2.Priority, str]]] = ...) -> None: ...
 
 class Route(_message.Message):
-    __slots__ = ("groups", "fallback")
+    __slots__ = ("groups", "fallback", "timeout", "overrides")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupShare]
     fallback: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ...) -> None: ...
+    timeout: _duration_pb2.Duration
+    overrides: Overrides
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ...) -> None: ...
+
+class Overrides(_message.Message):
+    __slots__ = ("max_steps", "max_new_tokens")
+    MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
+    MAX_NEW_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    max_steps: int
+    max_new_tokens: int
+    def __init__(self, max_steps: _Optional[int] = ..., max_new_tokens: _Optional[int] = ...) -> None: ...
 
 class GroupShare(_message.Message):
     __slots__ = ("group", "share")
@@ -108,7 +122,7 @@ class GetRoutingTableRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetRoutingTableResponse(_message.Message):
-    __slots__ = ("revision", "age", "stale", "nodes", "policy", "traffic", "rejected", "policy_built_in")
+    __slots__ = ("revision", "age", "stale", "nodes", "policy", "traffic", "rejected", "policy_built_in", "findings")
     class TrafficEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -124,6 +138,7 @@ class GetRoutingTableResponse(_message.Message):
     TRAFFIC_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     POLICY_BUILT_IN_FIELD_NUMBER: _ClassVar[int]
+    FINDINGS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     age: _duration_pb2.Duration
     stale: bool
@@ -132,7 +147,18 @@ class GetRoutingTableResponse(_message.Message):
     traffic: _containers.MessageMap[str, Traffic]
     rejected: _containers.RepeatedCompositeFieldContainer[RejectedValue]
     policy_built_in: bool
-    def __init__(self, revision: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., nodes: _Optional[_Iterable[_Union[TableNode, _Mapping]]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., traffic: _Optional[_Mapping[str, Traffic]] = ..., rejected: _Optional[_Iterable[_Union[RejectedValue, _Mapping]]] = ..., policy_built_in: _Optional[bool] = ...) -> None: ...
+    findings: _containers.RepeatedCompositeFieldContainer[Finding]
+    def __init__(self, revision: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., nodes: _Optional[_Iterable[_Union[TableNode, _Mapping]]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., traffic: _Optional[_Mapping[str, Traffic]] = ..., rejected: _Optional[_Iterable[_Union[RejectedValue, _Mapping]]] = ..., policy_built_in: _Optional[bool] = ..., findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ...) -> None: ...
+
+class Finding(_message.Message):
+    __slots__ = ("key", "rule", "description")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    rule: str
+    description: str
+    def __init__(self, key: _Optional[str] = ..., rule: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class TableNode(_message.Message):
     __slots__ = ("node", "weight", "routable", "reason", "status", "status_age", "in_flight", "drain_seconds", "lingering")
@@ -173,7 +199,7 @@ class ExplainRequest(_message.Message):
     def __init__(self, request: _Optional[_Union[_inference_pb2.GenerateRequest, _Mapping]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("rule", "task", "group", "model", "version", "node_id", "candidates", "failure", "version_shares")
+    __slots__ = ("rule", "task", "group", "model", "version", "node_id", "candidates", "failure", "version_shares", "passed_rules", "reason", "timeout", "overrides")
     class VersionSharesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -190,6 +216,10 @@ class ExplainResponse(_message.Message):
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     VERSION_SHARES_FIELD_NUMBER: _ClassVar[int]
+    PASSED_RULES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     rule: str
     task: _inference_pb2.Task
     group: str
@@ -199,10 +229,22 @@ class ExplainResponse(_message.Message):
     candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
     failure: str
     version_shares: _containers.ScalarMap[str, float]
-    def __init__(self, rule: _Optional[str] = ..., task: _Optional[_Union[_inference_pb2.Task, str]] = ..., group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., node_id: _Optional[str] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., failure: _Optional[str] = ..., version_shares: _Optional[_Mapping[str, float]] = ...) -> None: ...
+    passed_rules: _containers.RepeatedCompositeFieldContainer[PassedRule]
+    reason: str
+    timeout: _duration_pb2.Duration
+    overrides: Overrides
+    def __init__(self, rule: _Optional[str] = ..., task: _Optional[_Union[_inference_pb2.Task, str]] = ..., group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., node_id: _Optional[str] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ..., failure: _Optional[str] = ..., version_shares: _Optional[_Mapping[str, float]] = ..., passed_rules: _Optional[_Iterable[_Union[PassedRule, _Mapping]]] = ..., reason: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ...) -> None: ...
+
+class PassedRule(_message.Message):
+    __slots__ = ("rule", "condition")
+    RULE_FIELD_NUMBER: _ClassVar[int]
+    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    rule: str
+    condition: str
+    def __init__(self, rule: _Optional[str] = ..., condition: _Optional[str] = ...) -> None: ...
 
 class Candidate(_message.Message):
-    __slots__ = ("node_id", "group", "version", "weight", "drain_seconds", "eligible", "reason")
+    __slots__ = ("node_id", "group", "version", "weight", "drain_seconds", "eligible", "reason", "model", "score")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     GROUP_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +252,8 @@ class Candidate(_message.Message):
     DRAIN_SECONDS_FIELD_NUMBER: _ClassVar[int]
     ELIGIBLE_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
     node_id: str
     group: str
     version: str
@@ -217,4 +261,6 @@ class Candidate(_message.Message):
     drain_seconds: float
     eligible: bool
     reason: str
-    def __init__(self, node_id: _Optional[str] = ..., group: _Optional[str] = ..., version: _Optional[str] = ..., weight: _Optional[int] = ..., drain_seconds: _Optional[float] = ..., eligible: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+    model: str
+    score: float
+    def __init__(self, node_id: _Optional[str] = ..., group: _Optional[str] = ..., version: _Optional[str] = ..., weight: _Optional[int] = ..., drain_seconds: _Optional[float] = ..., eligible: _Optional[bool] = ..., reason: _Optional[str] = ..., model: _Optional[str] = ..., score: _Optional[float] = ...) -> None: ...
