@@ -7,11 +7,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from services.generation.grammar.joint import likeliest_tokens
 from services.generation.grammar.token_automaton import TokenAutomaton
 from services.generation.sampling import Draw
 
 Logits = NDArray[np.float32]
-"""One row, one number per token of the vocabulary."""
+"""One number per token of the vocabulary, in a row or several."""
 
 
 class Path:
@@ -63,6 +64,13 @@ class Path:
         shares /= shares.sum()
         picked = best if draw is None else _drawn(scores, draw)
         return int(options.tokens[picked]), float(shares[picked])
+
+    def together(self, logits: Logits, eos_id: int) -> list[int]:
+        """The next tokens by ``logits``, one for each row: together the likeliest.
+
+        Behind an end token come end tokens.
+        """
+        return likeliest_tokens(self._automaton, self._states[-1], self.left, logits, eos_id)
 
     def shortest(self) -> list[int]:
         """Tokens that close the answer soonest, the end token not among them."""
