@@ -6,6 +6,7 @@ import os
 import sys
 
 from pydantic import Field
+from transformers import PreTrainedModel
 
 from services.ar_worker.sequence import NextToken
 from services.chassis.process import Stop, run_service
@@ -25,7 +26,7 @@ class ArWorkerSettings(WorkerSettings):
     group: str = Field("ar", description="group of this node")
 
 
-def open_family(checkpoint: Checkpoint) -> Family:
+def open_family(checkpoint: Checkpoint, _module: PreTrainedModel) -> Family:
     """Token by token, as the checkpoint's card has it."""
     return NextToken(checkpoint.vocabulary)
 

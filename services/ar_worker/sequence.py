@@ -104,6 +104,9 @@ class TokenSequence:
         self._settled += self._path.shortest()
         return Progress(self._hand_over())
 
+    def close(self) -> None:
+        """Nothing to let go of: its slot is the loop's."""
+
     def _draws(self) -> list[Draw]:
         job = self._job
         if job.temperature == 0:

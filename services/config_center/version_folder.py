@@ -20,6 +20,7 @@ _FILES_LIMIT = 4096
 
 _PARADIGMS = {
     "autoregressive": inference_pb2.PARADIGM_AUTOREGRESSIVE,
+    "diffusion_gemma": inference_pb2.PARADIGM_DIFFUSION,
     "masked_block_diffusion": inference_pb2.PARADIGM_DIFFUSION,
     "masked_diffusion": inference_pb2.PARADIGM_DIFFUSION,
 }

@@ -6,8 +6,10 @@ import os
 import sys
 
 from pydantic import Field
+from transformers import PreTrainedModel
 
 from services.chassis.process import Stop, run_service
+from services.diffusion_worker.diffusion_gemma import DiffusionGemma
 from services.diffusion_worker.family import BlockDiffusion, MaskedDiffusion
 from services.generation.checkpoint import Checkpoint
 from services.generation.loading import Kind
@@ -25,9 +27,11 @@ class DiffusionWorkerSettings(WorkerSettings):
     group: str = Field("diffusion", description="group of this node")
 
 
-def open_family(checkpoint: Checkpoint) -> Family:
-    """Masked diffusion of the kind that the checkpoint's card names."""
+def open_family(checkpoint: Checkpoint, module: PreTrainedModel) -> Family:
+    """Diffusion of the kind that the checkpoint's card names."""
     vocabulary, card = checkpoint.vocabulary, checkpoint.card
+    if card.self_driven:
+        return DiffusionGemma(vocabulary, module)
     if card.sees_right:
         return MaskedDiffusion(
             vocabulary, logit_shift=card.logit_shift, prefix_cache=card.prefix_cache

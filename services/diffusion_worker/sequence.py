@@ -142,6 +142,9 @@ class BlockSequence:
         """Hands over what is decided from the left, final or not."""
         return Progress(self._hand_over(next(iter(self._canvas.masked()), self._canvas.limit)))
 
+    def close(self) -> None:
+        """Nothing to let go of: its slot is the loop's."""
+
     def _questions(self, first: int) -> list[int]:
         """Positions from ``first`` on to ask about: masked ones, and those that may be edited."""
         positions = self._canvas.masked()

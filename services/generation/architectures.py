@@ -9,8 +9,11 @@ twin computes is refused by the name of the field.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     LlamaConfig,
     PreTrainedConfig,
     Qwen2Config,
@@ -19,7 +22,7 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from services.generation.card import CheckpointError
+from services.generation.card import CheckpointError, ModelCard
 from services.generation.published import Published, Values
 
 _QWEN: Mapping[str, Values] = {"use_sliding_window": (False, None), "use_mrope": (False, None)}
@@ -132,6 +135,10 @@ PUBLISHED: Mapping[str, Published] = {
 }
 """Each published layout by its model_type."""
 
+SELF_DRIVEN: Mapping[str, Any] = {"diffusion_gemma": AutoModelForImageTextToText}
+"""Architectures that run by their own generate, with the auto class that makes each; their
+families have the same names."""
+
 _PLAIN: Mapping[str, Values] = {
     "sliding_window": (None,),
     "attn_logit_softcapping": (None,),
@@ -149,14 +156,31 @@ def published_as(model_type: str) -> Published | None:
 
     Raises CheckpointError, naming what there is, for a type that nothing here computes.
     """
-    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+    if model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or model_type in SELF_DRIVEN:
         return None
     if model_type not in PUBLISHED:
         raise CheckpointError(
             f"model_type {model_type} is not supported; supported are {', '.join(PUBLISHED)}"
+            f", {', '.join(SELF_DRIVEN)}"
             " and the decoders that transformers has itself (llama, qwen2, qwen3, qwen3_moe, ...)"
         )
     return PUBLISHED[model_type]
+
+
+def class_of(config: PreTrainedConfig) -> Any:
+    """The auto class of transformers that makes the config's model."""
+    return SELF_DRIVEN.get(config.model_type, AutoModelForCausalLM)
+
+
+def check_runnable(config: PreTrainedConfig, card: ModelCard) -> None:
+    """Raises CheckpointError for a model that the card's way of running cannot run exactly."""
+    own = config.model_type in SELF_DRIVEN
+    if own != card.self_driven or (own and card.family != config.model_type):
+        raise CheckpointError(f"family {card.family} cannot run model_type {config.model_type}")
+    if not own:
+        check_plain(config)
+    elif card.block_length != config.canvas_length:
+        raise CheckpointError(f"block_length must be the canvas_length {config.canvas_length}")
 
 
 def check_plain(config: PreTrainedConfig) -> None:

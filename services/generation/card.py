@@ -112,7 +112,9 @@ class DecodingDefaults(_Part):
 class ModelCard(_Part):
     """Everything that a worker must know of a model beside its weights and tokenizer."""
 
-    family: Literal["autoregressive", "masked_block_diffusion", "masked_diffusion"]
+    family: Literal[
+        "autoregressive", "masked_block_diffusion", "masked_diffusion", "diffusion_gemma"
+    ]
     parameters_total: Count
     parameters_active: Count
     max_context: Count
@@ -136,26 +138,44 @@ class ModelCard(_Part):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if self.paradigm is Paradigm.DIFFUSION and self.mask_token is None:
-            raise ValueError("mask_token is required by a diffusion family")
+        masks = self.paradigm is Paradigm.DIFFUSION and not self.self_driven
+        if masks and self.mask_token is None:
+            raise ValueError("mask_token is required by a masked diffusion family")
         if self.paradigm is Paradigm.DIFFUSION and self.defaults.strategy == GREEDY:
             raise ValueError("defaults.strategy greedy is none of a diffusion family")
         if self.block_length not in self.trained_block_lengths:
             raise ValueError("block_lengths does not hold block_length")
-        if any(GRAIN % length for length in self.trained_block_lengths):
+        if masks and any(GRAIN % length for length in self.trained_block_lengths):
             raise ValueError(f"block_length and block_lengths must divide {GRAIN}")
         if self.parameters_active > self.parameters_total:
             raise ValueError("parameters_active is more than parameters_total")
         if self.prefix_cache and not self.sees_right:
             raise ValueError("prefix_cache is for family masked_diffusion alone")
         needs = {
-            "infill": self.sees_right or self.prompt.infill,
+            "infill": self.fills_gaps,
             "edit": self.prompt.edit,
             "thinking": self.thinking,
         }
         for ability, need in needs.items():
             if ability in self.capabilities and not need:
                 raise ValueError(f"capability {ability} has no template or marks")
+        return self
+
+    @model_validator(mode="after")
+    def _asks_of_generate_what_it_offers(self) -> Self:
+        if not self.self_driven:
+            return self
+        faults = {
+            "mask_token": self.mask_token is not None,
+            "block_lengths": self.trained_block_lengths != (self.block_length,),
+            "prompt.infill": self.prompt.infill is not None,
+            "prompt.edit": self.prompt.edit is not None,
+            "defaults.strategy": self.defaults.strategy not in self.strategies,
+            "capabilities": not {"thinking", "seed"}.issuperset(self.capabilities),
+        }
+        wrong = [name for name, fault in faults.items() if fault]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)}: not offered by family {self.family}")
         return self
 
     @property
@@ -170,9 +190,24 @@ class ModelCard(_Part):
         return self.block_lengths or (self.block_length,)
 
     @property
+    def self_driven(self) -> bool:
+        """Whether the model comes with a generate of its own that runs it."""
+        return self.family == "diffusion_gemma"
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Decoding strategies that a call may ask for."""
+        return ("entropy_bound",) if self.self_driven else tuple(PARAMETER_OF)
+
+    @property
     def sees_right(self) -> bool:
         """Whether the model sees what stands right of the answer."""
         return self.family == "masked_diffusion"
+
+    @property
+    def fills_gaps(self) -> bool:
+        """Whether it can be asked for what stands between two texts."""
+        return self.sees_right or self.prompt.infill is not None
 
     @property
     def control_tokens(self) -> tuple[str, ...]:

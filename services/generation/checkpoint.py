@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils import logging as transformers_logging
 
-from services.generation.architectures import check_plain, published_as
+from services.generation.architectures import check_runnable, class_of, published_as
 from services.generation.card import CheckpointError, ModelCard, read_card
 from services.generation.codec import TextCodec
 from services.generation.published import renamed
@@ -61,9 +61,10 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     codec = TextCodec.from_folder(folder, card.control_tokens)
     config, tensors = _read_config(folder / CONFIG, card, codec)
     largest = max(codec.tokenizer.get_vocab().values(), default=-1)
-    if largest >= config.vocab_size:
+    words = config.get_text_config().vocab_size
+    if largest >= words:
         raise CheckpointError(
-            f"{folder / CONFIG}: vocab_size {config.vocab_size} does not hold token {largest}"
+            f"{folder / CONFIG}: vocab_size {words} does not hold token {largest}"
         )
     return Checkpoint(folder, card, codec, config, tensors)
 
@@ -77,7 +78,7 @@ def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedMod
     stored = _stored_shapes(checkpoint.folder)
     _compare(checkpoint, stored)
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = class_of(checkpoint.config).from_pretrained(
         checkpoint.folder,
         config=checkpoint.config,
         dtype=dtype,
@@ -112,7 +113,7 @@ def _read_config(
             mask_id = codec.special(card.mask_token) if card.mask_token else None
             published.check(described, card, mask_id)
             config = published.config(described)
-        check_plain(config)
+        check_runnable(config, card)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
     except CheckpointError as error:
@@ -140,9 +141,7 @@ def _stored_shapes(folder: Path) -> Shapes:
 
 def _compare(checkpoint: Checkpoint, stored: Shapes) -> None:
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-            checkpoint.config, trust_remote_code=False
-        )
+        model = class_of(checkpoint.config).from_config(checkpoint.config, trust_remote_code=False)
     if not model._supports_attention_backend:
         raise CheckpointError(
             f"{checkpoint.folder}: {type(model).__name__} has no attention interface"

@@ -27,7 +27,7 @@ def plan_denoising(
         _refuse_any(asked)
         return None
     defaults = card.defaults
-    strategy = _nearest(asked.strategy, limits.strategy, defaults.strategy)
+    strategy = _strategy(asked, card, limits)
     _refuse_unused(asked, strategy)
     return DenoisingPlan(
         max_steps=_steps(asked, card, limits),
@@ -49,6 +49,16 @@ def _refuse_any(asked: Denoising) -> None:
             raise UnsupportedParameter.field(
                 f"diffusion.{field.name}", "this model is autoregressive and does not denoise"
             )
+
+
+def _strategy(asked: Denoising, card: ModelCard, limits: Limits) -> str:
+    """The nearest word on it; a group's counts for the models that can follow it."""
+    if asked.strategy is not None and asked.strategy not in card.strategies:
+        raise UnsupportedParameter.field(
+            "diffusion.strategy", f"this model decodes by {', '.join(card.strategies)} alone"
+        )
+    group = limits.strategy if limits.strategy in card.strategies else None
+    return _nearest(asked.strategy, group, card.defaults.strategy)
 
 
 def _refuse_unused(asked: Denoising, strategy: str) -> None:

@@ -29,9 +29,9 @@ from services.chassis.errors import (
 )
 from services.generation.admission import WaitingLine
 from services.generation.load import EngineLimits, EngineStatus
+from services.generation.model import Model
 from services.generation.outbox import Outbox
 from services.generation.sequence import Family
-from services.generation.slot_model import SlotModel
 from services.generation.step_loop import StepLoop
 from services.generation.stream import EventStream
 from services.generation.ticket import Ticket
@@ -55,7 +55,7 @@ class Engine:
     """
 
     def __init__(
-        self, model: SlotModel, family: Family, vocabulary: Vocabulary, limits: EngineLimits
+        self, model: Model, family: Family, vocabulary: Vocabulary, limits: EngineLimits
     ) -> None:
         self._model = model
         self._line = WaitingLine(limits.queue_length)

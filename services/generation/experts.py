@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+_EXPERTS = re.compile(r"\blayers\.(\d+)\.(?:mlp\.)?experts$")
 
 
 class ExpertLoad:
@@ -21,8 +24,8 @@ class ExpertLoad:
         self._counts: dict[int, Tensor] = {}
         for layer, experts in _experts(module):
             device = next(experts.parameters()).device
-            counts = torch.zeros(experts.num_experts, dtype=torch.long, device=device)
-            self._counts[layer] = counts
+            blank = torch.zeros(experts.num_experts, dtype=torch.long, device=device)
+            counts = self._counts.setdefault(layer, blank)
             experts.register_forward_pre_hook(partial(_count, counts))
 
     def __bool__(self) -> bool:
@@ -40,9 +43,11 @@ def _count(counts: Tensor, _module: nn.Module, args: tuple[Any, ...]) -> None:
 
 
 def _experts(module: nn.Module) -> Iterator[tuple[int, Any]]:
-    """Each layer's experts, as transformers stacks them."""
-    layers: Any = getattr(module, "model", module).layers
-    for index, layer in enumerate(layers):
-        experts = getattr(getattr(layer, "mlp", None), "experts", None)
-        if experts is not None and hasattr(experts, "num_experts"):
-            yield index, experts
+    """Each layer's experts, as transformers stacks them.
+
+    Stacks that share their weights have the same layers: their rows are counted together.
+    """
+    for name, part in module.named_modules():
+        place = _EXPERTS.search(name)
+        if place and hasattr(part, "num_experts"):
+            yield int(place[1]), part

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 import torch
+from transformers import PreTrainedModel
 
 from braid.config.v1.config_pb2 import ModelVersion
 from services.chassis.documents import DocumentError, parse
@@ -23,11 +24,11 @@ from services.generation.checkpoint import Checkpoint, load_model, read_checkpoi
 from services.generation.engine import Engine
 from services.generation.lifecycle import Lifecycle, State
 from services.generation.metrics import WorkerMetrics
+from services.generation.model import Model, model_of
 from services.generation.planner import planner_of
 from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
-from services.generation.slot_model import SlotModel
 from services.generation.types import Paradigm, ServedBy
 from services.generation.warmup import warm_up
 from services.generation.weights import WeightCache, WeightsMismatch, WeightsUnavailable
@@ -44,7 +45,7 @@ class Kind:
 
     name: str
     paradigm: Paradigm
-    open_family: Callable[[Checkpoint], Family]
+    open_family: Callable[[Checkpoint, PreTrainedModel], Family]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +130,11 @@ class Loader:
                 await asyncio.sleep(ASK_AGAIN_S)
 
     async def _start_engine(self, folder: Path, uri: str) -> LoadedModel:
-        checkpoint, slots = await asyncio.to_thread(self._read_weights, folder)
-        self._metrics.follow_experts(slots.expert_load)
+        checkpoint, model, family = await asyncio.to_thread(self._read_weights, folder)
+        self._metrics.follow_experts(model.expert_load)
         settings, card = self._settings, checkpoint.card
         limits = settings.limits(card.max_context)
-        engine = Engine(
-            slots, self._kind.open_family(checkpoint), checkpoint.vocabulary, limits.for_engine()
-        )
+        engine = Engine(model, family, checkpoint.vocabulary, limits.for_engine())
         calls = TrackedEngine(engine)
         planner = planner_of(checkpoint)
         served = ServedModel(
@@ -151,7 +150,7 @@ class Loader:
         engine.start()
         return LoadedModel(served, engine, calls)
 
-    def _read_weights(self, folder: Path) -> tuple[Checkpoint, SlotModel]:
+    def _read_weights(self, folder: Path) -> tuple[Checkpoint, Model, Family]:
         settings = self._settings
         if settings.threads:
             torch.set_num_threads(settings.threads)
@@ -162,12 +161,14 @@ class Loader:
             )
         module = load_model(checkpoint, settings.device, settings.dtype)
         context = settings.limits(checkpoint.card.max_context).max_context
-        return checkpoint, SlotModel(
+        model = model_of(
+            checkpoint.card,
             module,
             slots=settings.slots,
             max_context=context,
             prefix_bytes=settings.prefix_cache_bytes,
         )
+        return checkpoint, model, self._kind.open_family(checkpoint, module)
 
     async def _warm_up(self, served: ServedModel) -> None:
         seconds = await warm_up(served.card, served.planner, served.answering, served.limits)

@@ -177,12 +177,29 @@ class Planner:
         kind = request.constraint.kind if request.constraint else None
         if kind is not None and kind not in self._card.capabilities:
             raise UnsupportedParameter.field(f"constraint.{kind}", "is not supported by this model")
+        if isinstance(request.input, Edit) and request.input.spans and not self._card.fills_gaps:
+            raise UnsupportedParameter.field("edit.spans", "this model fills no gaps in a text")
+        if self._card.self_driven:
+            _refuse_steering(request)
         if request.thinking.enabled:
             fits = not isinstance(request.input, Infill | Edit)
             if self._card.thinking is None or not fits:
                 raise UnsupportedParameter.field(
                     "thinking.enabled", "this model does not reason before such an answer"
                 )
+
+
+def _refuse_steering(request: Request) -> None:
+    """A model that runs itself draws by a schedule, and reasons for as long, as it will."""
+    for name in ("temperature", "top_p", "top_k"):
+        if getattr(request.sampling, name) is not None:
+            raise UnsupportedParameter.field(
+                f"sampling.{name}", "this model draws by a schedule of its own"
+            )
+    if request.thinking.max_tokens is not None:
+        raise UnsupportedParameter.field(
+            "thinking.max_tokens", "this model ends its reasoning by itself"
+        )
 
 
 def planner_of(checkpoint: Checkpoint) -> Planner:

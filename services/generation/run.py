@@ -65,7 +65,7 @@ class Run:
             raise EngineFailure("the model gave logits that are not finite")
         self.sound = bool(predictions.best)
         progress = self.sequence.accept(predictions)
-        if self._prefilled is None and predictions.best:
+        if self._prefilled is None and self.sequence.figures.generating_forwards:
             self._prefilled = now
         events = self._settle(progress, now)
         if self.ticket.job.drafts:

@@ -140,6 +140,10 @@ class Sequence(Protocol):
         """Ends here: hands over what is decided from the left, if not yet final."""
         ...
 
+    def close(self) -> None:
+        """Lets go of everything; the last call, however the sequence ended."""
+        ...
+
 
 class Family(Protocol):
     """How one kind of model generates."""

@@ -11,11 +11,11 @@ import structlog
 from services.chassis.errors import DeadlineExceeded, EngineFailure, ServiceError, SlowReader
 from services.generation.admission import WaitingLine
 from services.generation.load import EngineLimits
+from services.generation.model import Model
 from services.generation.outbox import Outbox
 from services.generation.run import Run
 from services.generation.sampling import Predictions, predict
 from services.generation.sequence import Family, Rows
-from services.generation.slot_model import SlotModel
 from services.generation.text import Transcript
 from services.generation.ticket import Ticket
 from services.generation.types import Event, Finished, Job
@@ -37,7 +37,7 @@ class StepLoop:
 
     def __init__(
         self,
-        model: SlotModel,
+        model: Model,
         family: Family,
         vocabulary: Vocabulary,
         line: WaitingLine,
@@ -206,6 +206,7 @@ class StepLoop:
 
     def _release(self, run: Run) -> None:
         self.runs.remove(run)
+        run.sequence.close()
         if not run.sound:
             self._model.clear(run.slot)
         self._free_slots.append(run.slot)

@@ -33,7 +33,7 @@ async def warm_up(card: ModelCard, planner: Planner, answering: Answering, limit
 
 def _inputs(card: ModelCard) -> list[Input]:
     prompts: list[Input] = [Prompt(text) for text in card.warmup]
-    if card.sees_right or card.prompt.infill is not None:
+    if card.fills_gaps:
         prompts.append(Infill(card.warmup[0], card.warmup[-1]))
     return prompts
 

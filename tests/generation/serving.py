@@ -26,12 +26,12 @@ from services.generation.codec import TextCodec
 from services.generation.engine import Engine
 from services.generation.limits import Limits
 from services.generation.metrics import WorkerMetrics
+from services.generation.model import model_of
 from services.generation.planner import planner_of
 from services.generation.prefix_cache import PrefixCache
 from services.generation.reception import Reception, ServedModel, TrackedEngine
 from services.generation.sequence import Rows
 from services.generation.servicer import InferenceServicer
-from services.generation.slot_model import SlotModel
 from services.generation.slots import CacheShape, SlotCache
 from services.generation.types import Paradigm, ServedBy
 from tests.checkpoints import CARD, VOCABULARY_SIZE
@@ -130,9 +130,10 @@ async def serving(
 ) -> AsyncIterator[Serving]:
     """Serves a checkpoint; with ``answers`` its decoder is replaced by a scripted one."""
     checkpoint = read_checkpoint(folder)
+    module: Any = None if answers is not None else load_model(checkpoint, "cpu", "float32")
+    family = FAMILIES[checkpoint.card.paradigm](checkpoint, module)
     if model is None:
-        model = _model(checkpoint, answers)
-    family = FAMILIES[checkpoint.card.paradigm](checkpoint)
+        model = _model(checkpoint, module, answers)
     engine = Engine(model, family, checkpoint.vocabulary, limits.for_engine())
     engine.start()
     registry = CollectorRegistry()
@@ -151,11 +152,11 @@ async def serving(
         await server.stop(1)
 
 
-def _model(checkpoint: Checkpoint, answers: Mapping[str, str] | None) -> Any:
+def _model(checkpoint: Checkpoint, module: Any, answers: Mapping[str, str] | None) -> Any:
     if answers is not None:
         return ScriptedModel(checkpoint.codec, answers)
-    module = load_model(checkpoint, "cpu", "float32")
-    return SlotModel(module, slots=LIMITS.max_batch_size, max_context=LIMITS.max_context)
+    slots, context = LIMITS.max_batch_size, LIMITS.max_context
+    return model_of(checkpoint.card, module, slots=slots, max_context=context)
 
 
 def _reception(checkpoint: Checkpoint, calls: TrackedEngine, limits: Limits) -> Reception:

@@ -23,9 +23,10 @@ from services.chassis.channel import open_channel
 from services.chassis.status import reason_of
 from services.chassis.strategies import PARAMETER_OF
 from services.cli.etcd_process import EtcdProcess
-from tests.checkpoints import record_of
+from tests.checkpoints import CARD, record_of
 from tests.etcd import etcdctl, new_etcd
 from tests.eventually import eventually
+from tests.gemma import write_gemma
 from tests.published import EXPERTS, write_published
 from tests.worker_process import MODULES, ROOT, TTL_S, WorkerProcess, put_record
 
@@ -135,7 +136,7 @@ async def test_record_says_what_the_node_is(started: Started, steady: WorkerProc
     assert (node["model"], node["version"]) == ("tiny", "v1")
     assert node["paradigm"] == "PARADIGM_DIFFUSION"
     assert (node["weight"], node["labels"]) == (50, {"rack": "r1"})
-    assert node["capabilities"] == ["edit", "infill", "json_schema", "seed", "thinking"]
+    assert node["capabilities"] == sorted(CARD["capabilities"])
     assert node["max_context"] == 256
     assert int(node["epoch"]) > 0
 
@@ -302,11 +303,23 @@ async def test_every_strategy_answers(stub: Any, strategy: str) -> None:
     assert response.usage.denoise_steps > 0
 
 
-async def test_a_mixture_tells_its_load(started: Started, tmp_path: Path) -> None:
-    """A published mixture is served like any model, and exports what each expert computed."""
-    folder = write_published(tmp_path / "mixture", "sdar_moe")
-    put_record(started.etcd, record_of(folder, "tiny-moe"))
-    worker = await started.registered(node_id="mixture", model="tiny-moe")
+@pytest.mark.parametrize(
+    ("layout", "capabilities"),
+    [
+        ("sdar_moe", sorted(CARD["capabilities"])),
+        ("diffusion_gemma", ["seed"]),
+    ],
+)
+async def test_a_mixture_tells_its_load(
+    started: Started, tmp_path: Path, layout: str, capabilities: list[str]
+) -> None:
+    """A published mixture serves, says what it can, and exports what each expert computed."""
+    own = layout == "diffusion_gemma"
+    folder = write_gemma(tmp_path) if own else write_published(tmp_path, layout)
+    node_id = layout.replace("_", "-")
+    put_record(started.etcd, record_of(folder, node_id))
+    worker = await started.registered(node_id=node_id, model=node_id)
+    assert started.nodes()[node_id]["capabilities"] == capabilities
     series = 'braid_expert_tokens_total{{expert="{}",layer="1"}}'
     assert sum(worker.metric(series.format(expert)) for expert in range(EXPERTS)) > 0
     worker.kill()
