@@ -8,7 +8,7 @@ from typing import Any
 from deploy.models.corpus.example import Example, input_message
 from deploy.models.corpus.mixture import examples
 
-KINDS = ("json", "edit", "chain", "action", "infill")
+KINDS = ("json", "json_new_names", "edit", "edit_new_names", "chain", "action", "infill")
 ITEMS = 150
 GOLDEN_SEED = 77
 GOLDEN_FOLDER = Path(__file__).parent / "golden"

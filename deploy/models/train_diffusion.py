@@ -22,8 +22,8 @@ from deploy.models.prompt_format import PromptEncoder
 from deploy.models.tokenizer import EOS, MASK, PAD, TextCodec
 
 SHARES = {
-    "json": 28, "edit": 33, "chain": 22, "drill": 1, "action": 5,
-    "copying": 3, "infill": 6, "code": 1, "span": 0.5, "conversation": 0.5,
+    "json": 20, "edit": 24, "json_new_names": 10, "edit_new_names": 8, "chain": 22, "drill": 1,
+    "action": 5, "copying": 2, "infill": 6, "code": 1, "span": 0.5, "conversation": 0.5,
 }  # fmt: skip
 RATES = Rates(matrices=0.006, rest=0.001)
 

@@ -1,12 +1,14 @@
 """The generators and the split between training and golden sets."""
 
 import json
+import re
 from itertools import islice
 
 import jsonschema
 import pytest
 
 from deploy.models.check import check_output
+from deploy.models.corpus import words
 from deploy.models.corpus.action import axis_speed, controller_chunk
 from deploy.models.corpus.example import input_from_message, input_message, split_of
 from deploy.models.corpus.mixture import ALWAYS_TRAINED, DRAWS, examples
@@ -44,9 +46,10 @@ def test_inputs_survive_the_contract_shape(kind: str) -> None:
         assert input_from_message(input_message(example.input)) == example.input
 
 
-def test_expected_documents_match_their_schemas() -> None:
+@pytest.mark.parametrize("kind", ["json", "json_new_names"])
+def test_expected_documents_match_their_schemas(kind: str) -> None:
     """Every JSON answer validates against the schema that goes with it."""
-    for example in islice(examples(4, shares={"json": 1}), 100):
+    for example in islice(examples(4, shares={kind: 1}), 100):
         jsonschema.validate(json.loads(example.answer), json.loads(example.schema))
 
 
@@ -58,6 +61,15 @@ def test_the_expected_output_scores_right(kind: str) -> None:
         check_output(i["check"], i["expect"], i["expect"], i.get("schema", "")) for i in items
     ]
     assert all(s.right and s.valid for s in scores)
+
+
+@pytest.mark.parametrize("kind", ["json_new_names", "edit_new_names"])
+def test_new_names_are_in_no_pool(kind: str) -> None:
+    """Neither input nor answer holds a name that the other kinds are made of."""
+    known = {*words.FIRST_NAMES, *words.LAST_NAMES, *words.CITIES}
+    for example in islice(examples(8, shares={kind: 1}), 100):
+        text = f"{input_message(example.input)} {example.answer}"
+        assert known.isdisjoint(re.findall(r"\w+", text))
 
 
 def test_chains_compute_what_they_claim() -> None:

@@ -3,12 +3,22 @@
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
 
-from deploy.models.corpus import action, arithmetic, conversation, editing, infill, json_extraction
+from deploy.models.corpus import (
+    action,
+    arithmetic,
+    conversation,
+    editing,
+    infill,
+    json_extraction,
+    new_words,
+)
 from deploy.models.corpus.example import Example, split_of
 
 DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "json": json_extraction.draw,
     "edit": editing.draw,
+    "json_new_names": new_words.draw_json,
+    "edit_new_names": new_words.draw_edit,
     "chain": arithmetic.draw,
     "drill": arithmetic.draw_drill,
     "action": action.draw,
@@ -19,8 +29,8 @@ DRAWS: Mapping[str, Callable[[Random], Example]] = {
     "conversation": conversation.draw,
 }
 SHARES: Mapping[str, float] = {
-    "json": 24, "edit": 23, "copying": 4, "chain": 23, "drill": 8, "action": 6,
-    "infill": 6, "code": 2, "span": 1, "conversation": 3,
+    "json": 19, "edit": 18, "json_new_names": 7, "edit_new_names": 6, "copying": 3, "chain": 22,
+    "drill": 8, "action": 5, "infill": 6, "code": 2, "span": 1, "conversation": 3,
 }  # fmt: skip
 """Shares of documents. Drills and copying hold more facts a token than the tasks they serve."""
 
