@@ -87,11 +87,15 @@ def _bad_request(error: ServiceError) -> error_details_pb2.BadRequest:
 
 def reason_of(error: grpc.RpcError) -> str:
     """The ErrorInfo reason in a received status, or "" where there is none."""
-    metadata = error.trailing_metadata() or () if isinstance(error, grpc.aio.AioRpcError) else ()
-    for key, value in metadata:
+    return _reason_in(status_of(error)) if isinstance(error, grpc.aio.AioRpcError) else ""
+
+
+def status_of(error: grpc.aio.AioRpcError) -> Status:
+    """A received status, with its details if it has any."""
+    for key, value in error.trailing_metadata() or ():
         if key == DETAILS_KEY and isinstance(value, bytes):
-            return _reason_in(Status.FromString(value))
-    return ""
+            return Status.FromString(value)
+    return Status(code=error.code().value[0], message=cut(error.details() or ""))
 
 
 def _reason_in(status: Status) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from services import __version__
+from services.cli.batch import batch
 from services.cli.demo import demo
 from services.cli.explain import explain
 from services.cli.generate import generate
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (up, demo, generate, nodes, explain, bench):
+for command in (up, demo, generate, batch, nodes, explain, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")

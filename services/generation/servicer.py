@@ -21,6 +21,7 @@ from services.chassis.errors import (
 )
 from services.generation import wire
 from services.generation.answering import gathered
+from services.generation.batch import answer_batch
 from services.generation.metrics import WorkerMetrics
 from services.generation.observation import Observation
 from services.generation.planner import Plan
@@ -30,6 +31,8 @@ from services.generation.types import Event, Finished, Request
 REQUEST_ID_KEY = "x-request-id"
 DELTA_BYTES = MAX_MESSAGE_BYTES - 4096
 """Most text in one message of a stream; the rest is room for its other fields."""
+BATCH_WINDOW = 8
+"""Items of a batch at once while there is no model to ask for its limits."""
 LARGE_INPUT_BYTES = 16 * 1024
 """Inputs from this size on are read by a thread, so that the event loop stays free."""
 
@@ -49,6 +52,23 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
 
     async def Generate(self, message: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The events of the answer, gathered into one message."""
+        return await self._generate(message, context)
+
+    async def GenerateBatch(
+        self, messages: AsyncIterator[pb.GenerateBatchRequest], context: Context
+    ) -> AsyncIterator[pb.GenerateBatchResponse]:
+        """Twice as many items at once as share a forward: one half computes, one waits."""
+        model = self._reception.model
+        window = BATCH_WINDOW if model is None else 2 * model.limits.max_batch_size
+
+        async def answer(message: pb.GenerateRequest) -> pb.GenerateResponse:
+            return await self._generate(message, context)
+
+        async with aclosing(answer_batch(messages, answer, window)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
+    async def _generate(self, message: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         with Observation(self._metrics) as call, self._reception.admitted() as model:
             request = self._read(message, context)
             call.read(request)

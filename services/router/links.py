@@ -13,6 +13,7 @@ from services.chassis.channel import open_channel
 SERVICE = "braid.inference.v1.InferenceService"
 GENERATE = "Generate"
 GENERATE_STREAM = "GenerateStream"
+GENERATE_BATCH = "GenerateBatch"
 
 
 class Link:

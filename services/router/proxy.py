@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from random import Random
 from typing import Any, NoReturn
 
@@ -22,8 +23,9 @@ from services.chassis.errors import (
 )
 from services.chassis.status import DETAILS_KEY, cut, reason_of, to_status
 from services.generation.wire import from_proto
+from services.router.batch import relay_batch
 from services.router.features import Features, features_of
-from services.router.links import GENERATE, GENERATE_STREAM, SERVICE, Link, Links
+from services.router.links import GENERATE, GENERATE_BATCH, GENERATE_STREAM, SERVICE, Link, Links
 from services.router.passage import Context, Journal, Passage, TableSource
 from services.router.policy import Decision, choose, overrides_of
 from services.router.pool import NOBODY
@@ -70,22 +72,46 @@ class InferenceProxy:
         """InferenceService.GenerateStream; writing costs less than yielding."""
         await self._serve(body, context, _relay_stream)
 
+    async def generate_batch(
+        self, bodies: AsyncIterator[bytes], context: Context
+    ) -> AsyncIterator[bytes]:
+        """InferenceService.GenerateBatch, each item on record as a call."""
+
+        async def answer(body: bytes) -> bytes | None:
+            with self._recorded(body, context) as passage:
+                return await self._carry(passage, _send_unary)
+
+        async with aclosing(relay_batch(bodies, answer)) as outcomes:
+            async for outcome in outcomes:
+                yield outcome
+
     async def _serve(self, body: bytes, context: Context, send: Send) -> bytes | None:
+        try:
+            with self._recorded(body, context) as passage:
+                answer = await self._carry(passage, send)
+        except ServiceError as error:
+            await _refuse(passage, error)
+        except grpc.aio.AioRpcError as error:
+            await _pass_on(passage, error)
+        context.set_trailing_metadata(_trailers(passage))
+        return answer
+
+    @contextmanager
+    def _recorded(self, body: bytes, context: Context) -> Iterator[Passage]:
+        """A passage that is told how the block ends."""
         with self._journal.passage(body, context) as passage:
             try:
-                answer = await self._carry(passage, send)
+                yield passage
             except ServiceError as error:
                 passage.ended(error.code, error.reason)
-                await _refuse(passage, error)
+                raise
             except grpc.aio.AioRpcError as error:
                 passage.ended(error.code(), reason_of(error))
-                await _pass_on(passage, error)
+                raise
             except asyncio.CancelledError:
                 passage.ended(_end_by_caller(context))
                 raise
-            context.set_trailing_metadata(_trailers(passage))
             passage.ended(grpc.StatusCode.OK)
-            return answer
 
     async def _carry(self, passage: Passage, send: Send) -> bytes | None:
         """Sends the call to a node, and to one other where the first surely did not start it."""
@@ -161,6 +187,7 @@ def add_proxy(proxy: Any, server: grpc.aio.Server) -> None:
     handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
         GENERATE: grpc.unary_unary_rpc_method_handler(proxy.generate),
         GENERATE_STREAM: grpc.unary_stream_rpc_method_handler(proxy.generate_stream),
+        GENERATE_BATCH: grpc.stream_stream_rpc_method_handler(proxy.generate_batch),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
 

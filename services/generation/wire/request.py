@@ -20,6 +20,8 @@ MAX_LABELS, MAX_LABEL_BYTES = 16, 63
 MAX_BUDGET_S = 315_576_000_000.0
 """What a google.protobuf.Duration can hold."""
 
+REQUEST_ID_FORM = "must be 1 to 128 printable ASCII characters, without a space at its ends"
+
 _REQUEST_ID = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?\Z", re.ASCII)
 _PRIORITIES = {
     pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
@@ -63,14 +65,15 @@ def from_proto(
     return request
 
 
+def is_request_id(text: str) -> bool:
+    """Whether ``text`` can name a call."""
+    return _REQUEST_ID.match(text) is not None
+
+
 def _request_id(given: str, faults: Violations) -> str:
     if not given:
         return uuid.uuid4().hex
-    faults.require(
-        _REQUEST_ID.match(given) is not None,
-        "request_id",
-        "must be 1 to 128 printable ASCII characters, without a space at its ends",
-    )
+    faults.require(is_request_id(given), "request_id", REQUEST_ID_FORM)
     return given
 
 

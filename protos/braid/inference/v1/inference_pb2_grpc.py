@@ -50,6 +50,11 @@ class InferenceServiceStub:
                 request_serializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateStreamResponse.FromString,
                 _registered_method=True)
+        self.GenerateBatch = channel.stream_stream(
+                '/braid.inference.v1.InferenceService/GenerateBatch',
+                request_serializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchRequest.SerializeToString,
+                response_deserializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchResponse.FromString,
+                _registered_method=True)
 
 
 class InferenceServiceServicer:
@@ -75,6 +80,17 @@ class InferenceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GenerateBatch(self, request_iterator, context):
+        """Answers a stream of items at the lowest priority, as many as there are; an
+        outcome comes for each as soon as there is one, not in the items' order.
+        A few are at work at a time: items are read as fast as outcomes are read.
+        A full queue is waited for. To go on after a broken stream, send the items
+        whose id has no outcome yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InferenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -87,6 +103,11 @@ def add_InferenceServiceServicer_to_server(servicer, server):
                     servicer.GenerateStream,
                     request_deserializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.FromString,
                     response_serializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateStreamResponse.SerializeToString,
+            ),
+            'GenerateBatch': grpc.stream_stream_rpc_method_handler(
+                    servicer.GenerateBatch,
+                    request_deserializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchRequest.FromString,
+                    response_serializer=braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -149,6 +170,33 @@ class InferenceService:
             '/braid.inference.v1.InferenceService/GenerateStream',
             braid_dot_inference_dot_v1_dot_inference__pb2.GenerateRequest.SerializeToString,
             braid_dot_inference_dot_v1_dot_inference__pb2.GenerateStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GenerateBatch(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/braid.inference.v1.InferenceService/GenerateBatch',
+            braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchRequest.SerializeToString,
+            braid_dot_inference_dot_v1_dot_inference__pb2.GenerateBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,
