@@ -28,7 +28,7 @@ lint: $(READY)        ## check style, types and protos
 protos: $(READY)      ## generate the stubs anew
 	$(BIN)/python -m protos.generate
 
-train-demo: $(READY)  ## train the demo pair anew (about two hours on two cores)
+train-demo: $(READY)  ## train the demo pair anew (about three hours on two cores)
 	$(BIN)/python -m deploy.models train
 
 eval-demo: $(READY)   ## print the demo pair's quality on the golden sets

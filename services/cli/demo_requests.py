@@ -31,7 +31,11 @@ _DIFFUSION = (
     inference.GenerateRequest(
         task=inference.TASK_CODE_COMPLETION,
         infill=inference.Infill(
-            prefix="def total_price(items):\n    total = 0\n    for item in items:\n        ",
+            prefix=(
+                "def sum_prices(prices, rate):\n"
+                '    """Add up each price times rate."""\n'
+                "    total = 0\n    for price in prices:\n        "
+            ),
             suffix="\n    return total\n",
         ),
     ),
@@ -52,7 +56,7 @@ _DIFFUSION = (
     ),
     inference.GenerateRequest(
         task=inference.TASK_ACTION_CONTROL,
-        prompt="Move the gripper from (4, 20, 9) to (10, 12, 9).",
+        prompt="Move the gripper by (+6, -8, +0).",
     ),
 )
 
