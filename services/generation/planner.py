@@ -10,6 +10,7 @@ from services.chassis.errors import LimitExceeded, UnsupportedParameter
 from services.generation.card import ModelCard
 from services.generation.checkpoint import Checkpoint
 from services.generation.denoising import plan_denoising
+from services.generation.echo import echoes
 from services.generation.grammar.compiler import Check, Form, FormCompiler
 from services.generation.limits import Limits
 from services.generation.prompt import PromptEncoder
@@ -121,6 +122,7 @@ class Planner:
         encoded = self._prompts.encode(source, Thinking(), room)
         job = replace(
             job,
+            echoes=echoes(source.suffix),
             prompt_ids=encoded.ids,
             suffix_ids=encoded.suffix,
             max_new_tokens=max_new_tokens,
@@ -148,6 +150,7 @@ class Planner:
             top_k=_or(sampling.top_k, 0),
             seed=secrets.randbelow(MAX_SEED) if sampling.seed is None else sampling.seed,
             stop=sampling.stop,
+            echoes=echoes(source.suffix) if isinstance(source, Infill) else (),
             priority=request.priority,
             arrived=request.arrived,
             deadline=request.deadline,
@@ -221,7 +224,7 @@ def _kept_to(form: Form, job: Job, asked: Denoising | None) -> Job:
             "sampling.max_new_tokens",
             f"{job.max_new_tokens} do not hold the shortest answer of {shortest} tokens",
         )
-    return replace(job, automaton=form.automaton)
+    return replace(job, automaton=form.automaton, echoes=())
 
 
 def gap_of(edit: Edit, written: str, end: int) -> Infill:

@@ -116,7 +116,8 @@ class StepLoop:
             self._refuse(ticket, _as_service_error(error, job))
             return
         slot = self._free_slots.pop()
-        transcript = Transcript(self._vocabulary, job.stop, thinking=job.thinking)
+        stops = (*job.stop, *job.echoes)
+        transcript = Transcript(self._vocabulary, stops, thinking=job.thinking)
         run = Run(ticket, slot, sequence, transcript, now)
         self.runs.append(run)
         sequence.skip(self._model.prefixes.restore(slot, sequence.head))

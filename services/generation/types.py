@@ -191,6 +191,8 @@ class Job:
     denoising: DenoisingPlan | None = None
     suffix_ids: tuple[int, ...] = ()
     automaton: TokenAutomaton | None = field(default=None, repr=False, compare=False)
+    echoes: tuple[str, ...] = ()
+    """Texts that end the answer because they would repeat what stands behind it."""
     drafts: bool = False
     """Whether the open block is shown as it changes."""
 

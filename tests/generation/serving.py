@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import grpc.aio
+import pytest
 import torch
+from google.rpc import error_details_pb2, status_pb2
 from prometheus_client import CollectorRegistry
 from torch import Tensor
 
@@ -19,6 +21,7 @@ from braid.inference.v1 import inference_pb2_grpc
 from services.ar_worker.main import open_family as open_next_token
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
+from services.chassis.status import DETAILS_KEY
 from services.diffusion_worker.main import open_family as open_block_diffusion
 from services.generation.answering import Answering
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
@@ -41,25 +44,25 @@ FAMILIES = {
     Paradigm.DIFFUSION: open_block_diffusion,
     Paradigm.AUTOREGRESSIVE: open_next_token,
 }
+Answers = Mapping[str, str] | Mapping[tuple[str, str], str]
 SERVICE = "braid.inference.v1.InferenceService"
 
 
 class ScriptedModel:
     """Stands in for a decoder: sure of the answer that belongs to a prompt.
 
-    ``answers`` maps plain prompts to texts; a prompt without one is answered by
-    an end token. Works under both paradigms: the logits of a position speak of
+    ``answers`` maps plain prompts, and gaps as prefix and suffix, to texts; what has
+    none is answered by an end token. Works under both paradigms: the logits of a position speak of
     the next token.
     """
 
-    def __init__(self, codec: TextCodec, answers: Mapping[str, str], slots: int = 4) -> None:
+    def __init__(self, codec: TextCodec, answers: Answers, slots: int = 4) -> None:
         self.slots = slots
         self.max_context = LIMITS.max_context
         self.open = asyncio.Event()
         self._eos = codec.special(CARD["eos_token"])
         self._answers = {
-            tuple(codec.render(CARD["prompt"]["plain"], {"prompt": prompt})): codec.encode(answer)
-            for prompt, answer in answers.items()
+            tuple(_asked(codec, prompt)): codec.encode(answer) for prompt, answer in answers.items()
         }
         self._documents: dict[int, list[int]] = {}
         shape = CacheShape(1, 1, 1, torch.float32, torch.device("cpu"))
@@ -93,6 +96,14 @@ class ScriptedModel:
         return []
 
 
+def _asked(codec: TextCodec, prompt: str | tuple[str, str]) -> list[int]:
+    """The tokens that a model sees of a prompt, or of a gap's two sides."""
+    templates = CARD["prompt"]
+    if isinstance(prompt, str):
+        return codec.render(templates["plain"], {"prompt": prompt})
+    return codec.render(templates["infill"], dict(zip(("prefix", "suffix"), prompt, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """One open inference port and what is behind it."""
@@ -123,7 +134,7 @@ class Serving:
 @asynccontextmanager
 async def serving(
     folder: Path,
-    answers: Mapping[str, str] | None = None,
+    answers: Answers | None = None,
     *,
     model: Any = None,
     limits: Limits = LIMITS,
@@ -152,7 +163,7 @@ async def serving(
         await server.stop(1)
 
 
-def _model(checkpoint: Checkpoint, module: Any, answers: Mapping[str, str] | None) -> Any:
+def _model(checkpoint: Checkpoint, module: Any, answers: Answers | None) -> Any:
     if answers is not None:
         return ScriptedModel(checkpoint.codec, answers)
     slots, context = LIMITS.max_batch_size, LIMITS.max_context
@@ -174,3 +185,17 @@ def _reception(checkpoint: Checkpoint, calls: TrackedEngine, limits: Limits) -> 
     )
     reception.admit()
     return reception
+
+
+async def refusal(call: Any) -> tuple[grpc.StatusCode, set[str]]:
+    """Code and named fields of a call that must fail."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    fields: set[str] = set()
+    for key, value in caught.value.trailing_metadata() or ():
+        if key == DETAILS_KEY:
+            for detail in status_pb2.Status.FromString(value).details:
+                bad = error_details_pb2.BadRequest()
+                if detail.Unpack(bad):
+                    fields |= {violation.field for violation in bad.field_violations}
+    return caught.value.code(), fields

@@ -27,8 +27,7 @@ from tests.checkpoints import BLOCK
 from tests.eventually import eventually
 from tests.gemma import MAX_STEPS, gemma_card, write_gemma
 from tests.generation.requests import LIMITS
-from tests.generation.serving import Serving, serving
-from tests.generation.test_servicer import refusal
+from tests.generation.serving import Serving, refusal, serving
 
 SCHEMA = pb.Constraint(json_schema='{"type":"integer"}')
 

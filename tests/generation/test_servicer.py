@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,13 @@ import pytest
 import structlog
 import torch
 from google.protobuf.duration_pb2 import Duration
-from google.rpc import error_details_pb2, status_pb2
 from torch import Tensor
 
 from braid.config.v1.config_pb2 import Group
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.channel import MAX_MESSAGE_BYTES
 from services.chassis.errors import Draining
-from services.chassis.status import DETAILS_KEY, reason_of
+from services.chassis.status import reason_of
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.codec import TextCodec
 from services.generation.lifecycle import State
@@ -35,7 +35,7 @@ from tests.checkpoints import SPECIALS
 from tests.eventually import eventually
 from tests.fakes.engine import ScriptedEngine, say
 from tests.generation.requests import LIMITS
-from tests.generation.serving import ScriptedModel, Serving, serving
+from tests.generation.serving import ScriptedModel, Serving, refusal, serving
 from tests.generation.test_lifecycle import living
 
 ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
@@ -51,15 +51,8 @@ ANSWERS = {
     "extract as json": JSON,
     "keep it short": "ok",
     "say a long thing": "word " * 40,
+    "be empty": "\n" * 60,
 }
-
-BOTH = ["diffusion_checkpoint", "ar_checkpoint"]
-
-
-@pytest.fixture(params=BOTH)
-def folder(request: pytest.FixtureRequest) -> Path:
-    """A tiny checkpoint of each paradigm."""
-    return Path(request.getfixturevalue(request.param))
 
 
 @pytest.fixture
@@ -67,27 +60,6 @@ async def scripted(folder: Path) -> AsyncIterator[Serving]:
     """A worker whose model is sure of ANSWERS."""
     async with serving(folder, ANSWERS) as worker:
         yield worker
-
-
-@pytest.fixture
-async def random(folder: Path) -> AsyncIterator[Serving]:
-    """A worker whose model is random."""
-    async with serving(folder) as worker:
-        yield worker
-
-
-async def refusal(call: Any) -> tuple[grpc.StatusCode, set[str]]:
-    """Code and named fields of a call that must fail."""
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    fields: set[str] = set()
-    for key, value in caught.value.trailing_metadata() or ():
-        if key == DETAILS_KEY:
-            for detail in status_pb2.Status.FromString(value).details:
-                bad = error_details_pb2.BadRequest()
-                if detail.Unpack(bad):
-                    fields |= {violation.field for violation in bad.field_violations}
-    return caught.value.code(), fields
 
 
 async def is_well(worker: Serving) -> bool:
@@ -131,10 +103,23 @@ async def test_cut_inside_a_character_drops_its_half(scripted: Serving) -> None:
         assert finished.usage.completion_tokens == most
 
 
-async def test_parallel_streams_do_not_mix(scripted: Serving) -> None:
-    """Many streams at once, more than there are slots, each get their own answer."""
-    prompts = list(ANSWERS) * 2
-    answers = await asyncio.gather(*(scripted.pieces(prompt=prompt) for prompt in prompts))
+async def test_a_document_that_is_cut_stays_cut(scripted: Serving) -> None:
+    """Without a form to keep to nothing is closed or repaired, and the end says that it is cut."""
+    sampling = pb.Sampling(max_new_tokens=9)
+    pieces, finished = await scripted.pieces(prompt="extract as json", sampling=sampling)
+    response = await scripted.stub.Generate(
+        pb.GenerateRequest(prompt="extract as json", sampling=sampling)
+    )
+    assert "".join(pieces) == response.text == JSON[:9]
+    assert finished.finish_reason == response.finish_reason == pb.FINISH_REASON_LENGTH
+
+
+async def test_parallel_streams_do_not_mix(folder: Path) -> None:
+    """Many streams at once, far more than there are slots, each get their own answer."""
+    prompts = [*ANSWERS, *["say something odd"] * 27]
+    many = replace(LIMITS, max_concurrency=64, queue_length=64)
+    async with serving(folder, ANSWERS, limits=many) as worker:
+        answers = await asyncio.gather(*(worker.pieces(prompt=prompt) for prompt in prompts))
     for prompt, (pieces, _) in zip(prompts, answers, strict=True):
         assert "".join(pieces) == ANSWERS[prompt][:64]
 
@@ -173,16 +158,16 @@ BAD = [
         {"prompt": "p", "sampling": pb.Sampling(max_new_tokens=2**31 - 1)},
         "sampling.max_new_tokens",
     ),
+    (
+        {"prompt": "p", "sampling": pb.Sampling(max_new_tokens=2**32 - 1)},
+        "sampling.max_new_tokens",
+    ),
     ({"prompt": "p", "sampling": pb.Sampling(seed=-1)}, "sampling.seed"),
     ({"prompt": "p", "sampling": pb.Sampling(stop=["a", ""])}, "sampling.stop[1]"),
     ({"prompt": "p", "sampling": pb.Sampling(stop=["x"] * 10_000)}, "sampling.stop"),
     ({"infill": pb.Infill()}, "infill"),
     ({"prompt": "x" * 300}, "prompt"),
     ({"prompt": "p", "constraint": pb.Constraint(template="no gap")}, "constraint.template"),
-    (
-        {"prompt": "p", "constraint": pb.Constraint(json_schema='{"enum":[]}')},
-        "constraint.json_schema",
-    ),
 ]
 
 
@@ -212,11 +197,12 @@ async def test_what_the_model_says_rightly_passes(scripted: Serving) -> None:
 
 async def test_a_model_that_wants_to_say_something_else_conforms(scripted: Serving) -> None:
     """Prose turns into a document of the schema, the least of them where there is little room."""
-    for budget in (11, 24):
+    for budget, prompt in ((11, "tell about herons"), (24, "tell about herons"), (64, "be empty")):
         sampling = pb.Sampling(max_new_tokens=budget)
         fields: dict[str, Any] = {"constraint": PERSON, "sampling": sampling}
-        pieces, finished = await scripted.pieces(prompt="tell about herons", **fields)
+        pieces, finished = await scripted.pieces(prompt=prompt, **fields)
         document = json.loads("".join(pieces))
+        assert "\n" not in "".join(pieces)
         assert set(document) <= {"name", "age"}
         assert isinstance(document["name"], str)
         assert finished.finish_reason == pb.FINISH_REASON_STOP
@@ -231,11 +217,27 @@ async def test_document_that_cannot_fit_is_refused(scripted: Serving) -> None:
     assert (code, named) == (grpc.StatusCode.INVALID_ARGUMENT, {"sampling.max_new_tokens"})
 
 
-async def test_special_tokens_are_text_and_never_in_answers(random: Serving) -> None:
-    """A prompt full of special tokens' spellings is answered, and no raw special comes out."""
-    message = pb.GenerateRequest(prompt="".join(SPECIALS), sampling=pb.Sampling(max_new_tokens=24))
+FORGED = "".join(SPECIALS)
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [
+        ({"prompt": FORGED}, 2),
+        ({"chat": pb.Chat(messages=[pb.ChatMessage(role="user", content=FORGED)])}, 2),
+        ({"infill": pb.Infill(prefix=FORGED, suffix="x")}, 3 + 1),
+        ({"infill": pb.Infill(prefix="x", suffix=FORGED)}, 3 + 1),
+        ({"edit": pb.Edit(text=FORGED, instruction="x")}, 2 + 2),
+    ],
+    ids=["prompt", "chat", "prefix", "suffix", "edit"],
+)
+async def test_special_tokens_are_text_and_never_in_answers(
+    random: Serving, source: dict[str, Any], given: int
+) -> None:
+    """An input full of special tokens' spellings is text, and no raw special comes out."""
+    message = pb.GenerateRequest(**source, sampling=pb.Sampling(max_new_tokens=24))
     response = await random.stub.Generate(message)
-    assert response.usage.prompt_tokens == len("".join(SPECIALS)) + 2
+    assert response.usage.prompt_tokens == len(FORGED) + given
     assert not any(special in response.text for special in SPECIALS)
 
 
