@@ -73,6 +73,7 @@ class Features:
     block_length: int | None = None
     priority: Priority = Priority.NORMAL
     needs: frozenset[str] = frozenset()
+    retry_safe: bool = False
 
     @property
     def session(self) -> str:
@@ -114,6 +115,7 @@ def features_of(
         block_length=denoising.block_length,
         priority=request.priority,
         needs=_needs(request, constraint),
+        retry_safe=message.retry_safe,
     )
 
 

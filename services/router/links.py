@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import grpc.aio
 
@@ -31,17 +29,16 @@ class Link:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Keeps the connection open while the block runs."""
+    def take(self) -> None:
+        """Keeps the connection open until it is released as often."""
         self._running += 1
         self._idle.clear()
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()
+
+    def release(self) -> None:
+        """A call on it has ended."""
+        self._running -= 1
+        if not self._running:
+            self._idle.set()
 
     async def connected(self, timeout_s: float) -> bool:
         """Connects if need be; False where the port does not answer in time."""

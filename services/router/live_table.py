@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import structlog
@@ -43,11 +43,23 @@ class LiveTable:
         self._links = links
         self._values = RegistryValues()
         self._addresses: Counter[str] = Counter()
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def rejected(self) -> tuple[Rejected, ...]:
         """Values in the registry that were not taken."""
         return self._values.rejected
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """``listener`` is called after each piece of news, statuses included."""
+        self._listeners.append(listener)
+
+    def mark(self, key: str, ejected: str) -> None:
+        """Says why a node is given no calls; empty where it is."""
+        node = self.table.nodes.get(key)
+        if node is not None:
+            self.table = self.table.changed([replace(node, ejected=ejected)])
+            self._tell()
 
     def apply(self, state: MirrorState, changes: Changes) -> None:
         """Takes what one revision changed, as a unit. Subscribes to the mirror."""
@@ -69,6 +81,7 @@ class LiveTable:
             table = replace(table, recorded_models=recorded_models(state))
         self.table = self._with_nodes(table, changes)
         self.loaded = True
+        self._tell()
 
     def seen(self, key: str, status: worker_pb2.NodeStatus) -> None:
         """A node sent a status."""
@@ -76,10 +89,12 @@ class LiveTable:
         node.load.report(status, time.monotonic())
         reason, alive = standing_of(status)
         self._stand(node, reason, alive=alive)
+        self._tell()
 
     def lost(self, key: str, reason: str) -> None:
         """A node's status stream ended."""
         self._stand(self.table.nodes[key], reason, alive=False)
+        self._tell()
 
     async def settled(self, timeout_s: float) -> None:
         """Returns when every node was seen or found lost, at the latest after ``timeout_s``."""
@@ -92,6 +107,10 @@ class LiveTable:
     def close(self) -> None:
         """Forgets every node: ends the watches, and the links with their last calls."""
         self.table = self._without(self.table, self.table.nodes.values())
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _stand(self, node: TableNode, reason: str, *, alive: bool) -> None:
         if (node.reason, node.alive) == (reason, alive):

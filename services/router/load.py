@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from braid.worker.v1 import worker_pb2
 
 REPORT_LAG_S = 0.02
@@ -59,15 +55,6 @@ class NodeLoad:
             if ticket.started > arrived_before:
                 break
             self._forget(ticket)
-
-    @contextmanager
-    def carrying(self, forwards: float) -> Iterator[None]:
-        """Counts a call of so many forward passes while the block runs."""
-        ticket = self.start(forwards, time.monotonic())
-        try:
-            yield
-        finally:
-            self.finish(ticket)
 
     def start(self, forwards: float, now: float) -> Ticket:
         """Counts a call that is sent there now."""

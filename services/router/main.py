@@ -19,6 +19,8 @@ from services.chassis.process import Stop, run_service
 from services.chassis.registration import Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
+from services.router.dispatch import Dispatcher, Ways
+from services.router.ejection import Ejections
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
@@ -26,6 +28,7 @@ from services.router.node_watch import NodeWatches
 from services.router.passage import Journal
 from services.router.proxy import InferenceProxy, add_proxy
 from services.router.record import record_of
+from services.router.retry_budget import RetryBudget
 from services.router.servicer import RouterServicer
 from services.router.settings import RouterSettings
 from services.router.table_metrics import TableMetrics
@@ -52,8 +55,12 @@ class Router:
         self._mirror = Mirror(registry, keys.ROOT, settings.snapshot_path)
         self._mirror.subscribe(self._live.apply)
         TableMetrics(self._live, self._mirror, metrics)
-        journal = Journal(RouterMetrics(metrics), self._live)
-        proxy = InferenceProxy(self._live, links, journal, settings.default_deadline_s, rng)
+        counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
+        self._ejections = Ejections(self._live, counts.ejected, later)
+        self._live.subscribe(self._ejections.review)
+        ways = Ways(self._live, links, self._ejections, RetryBudget(), counts, rng)
+        dispatcher = Dispatcher(ways, settings.default_deadline_s)
+        proxy = InferenceProxy(dispatcher, Journal(counts, self._live))
         servicer = RouterServicer(self._live, self._mirror, rng)
         add = routing_pb2_grpc.add_RouterServiceServicer_to_server
         self._inference = RpcServer(
@@ -82,6 +89,7 @@ class Router:
         await self._drain(own)
         opening.cancel()
         following.cancel()
+        self._ejections.close()
         self._live.close()
 
     async def _drain(self, own: Registration) -> None:

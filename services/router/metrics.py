@@ -58,8 +58,24 @@ class RouterMetrics:
         )
         self._retries = Counter(
             "braid_router_retries_total",
-            "Calls sent to a second node because the first surely had not started them.",
+            "Failed calls that might go to another node, by whether the budget let them.",
+            ("allowed",),
             registry=registry,
+        )
+        self._ejections = Counter(
+            "braid_router_ejections_total",
+            "Nodes taken out of the choice because their calls failed.",
+            ("group",),
+            registry=registry,
+        )
+        self._hedges = Counter(
+            "braid_router_hedges_total",
+            "Slow calls sent to a second node as well, by which of the two answered.",
+            ("answered",),
+            registry=registry,
+        )
+        self.retry_budget = Gauge(
+            "braid_router_retry_budget", "Second tries that calls have paid for.", registry=registry
         )
         self.in_flight = Gauge(
             "braid_router_requests_in_flight", "Calls that run now.", registry=registry
@@ -76,9 +92,17 @@ class RouterMetrics:
         """Counts an error."""
         self._failures.labels(reason).inc()
 
-    def retried(self) -> None:
-        """Counts a second try."""
-        self._retries.inc()
+    def retried(self, *, allowed: bool) -> None:
+        """Counts a second try, or one that was not made."""
+        self._retries.labels("yes" if allowed else "no").inc()
+
+    def ejected(self, group: str) -> None:
+        """Counts a node that was taken out."""
+        self._ejections.labels(group).inc()
+
+    def hedged(self, *, won: bool) -> None:
+        """Counts a second node that was asked; ``won``: it was the one that answered."""
+        self._hedges.labels("second" if won else "first").inc()
 
     def _add(self, labels: CallLabels) -> tuple[Counter, Histogram]:
         counter = self._requests.labels(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from braid.inference.v1 import inference_pb2
 from braid.worker.v1 import worker_pb2
 from services.chassis.ids import FORM, is_id
 from services.router.features import DIFFUSION
 from services.router.load import NodeLoad
+from services.router.node_health import NodeHealth, Phase
 
 DEFAULT_WEIGHT = 100
 WEIGHT_LIMIT = 1000
@@ -35,7 +36,8 @@ class TableNode:
     ``reason`` says why it takes no calls and is empty where it does.
     ``abilities`` are its capabilities, and "diffusion" where it denoises.
     ``alive``: its status stream answers and does not say that it is leaving.
-    ``lingering``: its registry key is gone all the same.
+    ``lingering``: its registry key is gone all the same. ``ejected`` says that its
+    calls failed and is empty where it is given calls.
     """
 
     key: str
@@ -46,11 +48,18 @@ class TableNode:
     abilities: frozenset[str]
     alive: bool = False
     lingering: bool = False
+    ejected: str = ""
+    health: NodeHealth = field(default_factory=NodeHealth)
 
     @property
     def routable(self) -> bool:
         """Whether it takes calls."""
-        return not self.reason
+        return not (self.reason or self.ejected)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether its calls give no reason to be careful with it."""
+        return self.health.phase is Phase.TRUSTED
 
     @property
     def diffusion(self) -> bool:
@@ -78,9 +87,9 @@ def check_record(record: worker_pb2.Node, group: str, node_id: str) -> None:
     """Raises NodeRecordError unless the record can be used under its key."""
     if (record.group, record.node_id) != (group, node_id):
         raise NodeRecordError("group and node_id must be those of the key")
-    for field in ("group", "node_id", "model", "version"):
-        if not is_id(getattr(record, field)):
-            raise NodeRecordError(f"{field} {FORM}")
+    for name in ("group", "node_id", "model", "version"):
+        if not is_id(getattr(record, name)):
+            raise NodeRecordError(f"{name} {FORM}")
     if record.weight > WEIGHT_LIMIT:
         raise NodeRecordError(f"weight must be 0 to {WEIGHT_LIMIT}")
     if record.paradigm not in PARADIGMS:

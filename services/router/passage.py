@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 import grpc
@@ -13,8 +15,10 @@ import grpc.aio
 import structlog
 
 from services.chassis.errors import ServiceError
+from services.chassis.status import reason_of
 from services.router.features import Features
 from services.router.metrics import NONE, TASK_LABELS, UNKNOWN, CallLabels, RouterMetrics
+from services.router.node import TableNode
 from services.router.policy import Decision
 from services.router.table import RoutingTable
 
@@ -51,6 +55,7 @@ class Passage:
         "error",
         "features",
         "request_id",
+        "tried",
     )
 
     def __init__(self, body: bytes, context: Context) -> None:
@@ -61,10 +66,17 @@ class Passage:
         """Made here; the caller's takes its place where it gives one."""
         self.features: Features | None = None
         self.decision: Decision | None = None
+        self.tried: frozenset[str] = frozenset()
+        """Keys of the nodes that the latest try was sent to."""
         self.answered = False
         """Whether a part of the answer has gone out, so that no other node can start anew."""
         self.code = grpc.StatusCode.INTERNAL
         self.error = ""
+
+    def moved_to(self, node: TableNode) -> None:
+        """Another node than the one chosen first answers."""
+        if self.decision is not None and self.decision.node is not node:
+            self.decision = replace(self.decision, node=node)
 
     def ended(self, code: grpc.StatusCode, error: str = "") -> None:
         """How the call ended; ``error`` is the ErrorInfo reason."""
@@ -81,18 +93,25 @@ class Journal:
 
     @contextmanager
     def passage(self, body: bytes, context: Context) -> Iterator[Passage]:
-        """A new passage, on record when the block ends."""
+        """A new passage, on record with how the block ended."""
         passage = Passage(body, context)
         self._metrics.in_flight.inc()
         try:
             yield passage
+        except ServiceError as error:
+            passage.ended(error.code, error.reason)
+            raise
+        except grpc.aio.AioRpcError as error:
+            passage.ended(error.code(), reason_of(error))
+            raise
+        except asyncio.CancelledError:
+            passage.ended(_end_by_caller(context))
+            raise
+        else:
+            passage.ended(grpc.StatusCode.OK)
         finally:
             self._metrics.in_flight.dec()
             self._close(passage)
-
-    def retried(self) -> None:
-        """A call goes to a second node."""
-        self._metrics.retried()
 
     def _close(self, passage: Passage) -> None:
         duration_s = time.monotonic() - passage.arrived
@@ -129,6 +148,12 @@ class Journal:
         if features is None or not features.model:
             return NONE
         return features.model if self._tables.table.knows(features.model) else UNKNOWN
+
+
+def _end_by_caller(context: Context) -> grpc.StatusCode:
+    """Why the caller's end of a call went away: it was cancelled, or too late."""
+    late = context.time_remaining() == 0
+    return grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
 
 
 def _reasons(error: type[ServiceError]) -> Iterator[str]:

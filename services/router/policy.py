@@ -11,7 +11,7 @@ from services.chassis.errors import UnknownModel
 from services.router.features import Features
 from services.router.node import TableNode
 from services.router.overrides import UNCHANGED, Overrides
-from services.router.pool import NOBODY, Pool
+from services.router.pool import EMPTY, NOBODY, Pool
 from services.router.refusal import refusal
 from services.router.rules import Rule
 from services.router.shares import draw
@@ -33,6 +33,16 @@ class Decision:
     rule: Rule
     reason: Reason
     node: TableNode
+
+
+def peer_of(
+    node: TableNode, features: Features, table: RoutingTable, rng: Random, avoid: frozenset[str]
+) -> TableNode | None:
+    """Another node that serves the same version in the same group, if one can take the call."""
+    record = node.record
+    variant = table.groups.get(record.group, {}).get(record.model, {}).get(record.version)
+    pool = variant.pool.able(features.needs, avoid) if variant else EMPTY
+    return pool.draw(rng) if pool.nodes else None
 
 
 def overrides_of(decision: Decision, features: Features, table: RoutingTable) -> Overrides | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -124,13 +125,20 @@ def _route(route: routing_pb2.Route, rule: str) -> Route:
         _check_id(name, where)
     if len(set(names)) != len(names):
         raise PolicyError(f"{where}: a group is named twice")
-    timed = route.HasField("timeout")
     return Route(
         groups=tuple(groups),
         fallback=tuple(route.fallback),
-        timeout_s=_seconds(route.timeout, f"{where}.timeout") if timed else None,
+        timeout_s=_time(route, "timeout", where),
         overrides=_overrides(route, where),
+        hedge_after_s=_time(route, "hedge_after", where),
     )
+
+
+def _time(
+    route: routing_pb2.Route, field: Literal["timeout", "hedge_after"], where: str
+) -> float | None:
+    given = route.HasField(field)
+    return _seconds(getattr(route, field), f"{where}.{field}") if given else None
 
 
 def _share(entry: routing_pb2.GroupShare, where: str) -> int:

@@ -15,24 +15,31 @@ NOBODY: frozenset[str] = frozenset()
 class Pool:
     """Nodes that take calls, each of weight 1 or more. Immutable."""
 
-    __slots__ = ("_all_can", "_cumulative", "_some_can", "nodes", "weight")
+    __slots__ = ("_all_can", "_cumulative", "_some_can", "half_open", "nodes", "weight")
 
     def __init__(self, nodes: Iterable[TableNode]) -> None:
         self.nodes = tuple(nodes)
         self._cumulative = tuple(accumulate(node.weight for node in self.nodes))
         self.weight = self._cumulative[-1] if self.nodes else 0
+        self.half_open = any(not node.trusted for node in self.nodes)
+        """Whether one of them takes one call at a time."""
         abilities = {node.abilities for node in self.nodes}
         self._all_can = frozenset.intersection(*abilities) if abilities else frozenset()
         self._some_can = frozenset().union(*abilities)
 
     def able(self, needs: frozenset[str], avoid: frozenset[str] = NOBODY) -> Pool:
-        """The part of it that has every capability in ``needs`` and no key in ``avoid``."""
-        if not avoid and needs <= self._all_can:
+        """The part of it that has every capability in ``needs`` and no key in ``avoid``.
+
+        A half-open node whose one call is under way is left out as well.
+        """
+        if not avoid and not self.half_open and needs <= self._all_can:
             return self
         if not needs <= self._some_can:
             return EMPTY
         return Pool(
-            node for node in self.nodes if needs <= node.abilities and node.key not in avoid
+            node
+            for node in self.nodes
+            if needs <= node.abilities and node.key not in avoid and not node.health.probed
         )
 
     def draw(self, rng: Random) -> TableNode:

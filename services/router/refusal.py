@@ -30,8 +30,8 @@ def _closed(node: TableNode, features: Features, table: RoutingTable) -> str:
     """Why it takes no calls for the model asked for, whatever else the request is."""
     if features.model and node.record.model != features.model:
         return "serves another model"
-    if node.reason:
-        return node.reason
+    if not node.routable:
+        return node.reason or node.ejected
     if not node.weight:
         return "weight is 0"
     traffic = table.traffic.get(node.record.model)

@@ -21,6 +21,7 @@ class Route:
     fallback: tuple[str, ...] = ()
     timeout_s: float | None = None
     overrides: Overrides | None = None
+    hedge_after_s: float | None = None
 
     @property
     def all_groups(self) -> tuple[str, ...]:

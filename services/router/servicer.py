@@ -69,7 +69,7 @@ def _table_node(node: TableNode, now: float) -> routing_pb2.TableNode:
         node=node.record,
         weight=node.weight,
         routable=node.routable and node.weight > 0,
-        reason=node.reason or ("" if node.weight else "weight is 0"),
+        reason=node.reason or node.ejected or ("" if node.weight else "weight is 0"),
         in_flight=node.load.in_flight,
         drain_seconds=node.load.drain_seconds,
         lingering=node.lingering,

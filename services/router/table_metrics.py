@@ -72,6 +72,8 @@ def _gauge(name: str, meaning: str, value: float) -> GaugeMetricFamily:
 
 
 def _state(node: TableNode) -> str:
+    if node.ejected:
+        return "ejected"
     if not node.routable:
         return "unroutable"
     if not node.weight:

@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from braid.inference.v1 import inference_pb2, inference_pb2_grpc
 from braid.routing.v1 import routing_pb2, routing_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
+from services.cli.etcd_process import EtcdProcess
 from tests.etcd import free_port
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
@@ -158,6 +159,18 @@ async def running_router(
             yield router
     finally:
         process.kill()
+
+
+@contextmanager
+def worker_process(node_id: str, etcd: EtcdProcess) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker in a process of its own that registers by itself; dead at the end."""
+    command = [sys.executable, "-m", "tests.fakes.worker", node_id, etcd.endpoint]
+    process = subprocess.Popen(command, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def register(registry: Registry, *workers: FakeWorker) -> None:

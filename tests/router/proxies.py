@@ -14,6 +14,8 @@ from braid.inference.v1 import inference_pb2_grpc
 from braid.routing.v1 import routing_pb2
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
+from services.router.dispatch import Dispatcher, Ways
+from services.router.ejection import Ejections
 from services.router.links import SERVICE, Links
 from services.router.load import NodeLoad
 from services.router.metrics import RouterMetrics
@@ -21,6 +23,7 @@ from services.router.node import TableNode, abilities_of
 from services.router.passage import Journal
 from services.router.policy_compiler import compile_policy
 from services.router.proxy import InferenceProxy, add_proxy
+from services.router.retry_budget import RetryBudget
 from services.router.table import PolicyInForce, RoutingTable
 from tests.fakes.worker import FakeWorker
 
@@ -38,10 +41,18 @@ class FixedTables:
         self.loaded = True
         self.table = RoutingTable(PolicyInForce.default()).changed(map(table_node, workers))
 
+    def add(self, worker: FakeWorker) -> None:
+        """One more worker takes calls."""
+        self.table = self.table.changed([table_node(worker)])
+
     def set_policy(self, policy: routing_pb2.Policy) -> None:
         """Puts a policy into force."""
         in_force = PolicyInForce(policy, compile_policy(policy))
         self.table = replace(self.table, policy=in_force)
+
+    def mark(self, key: str, ejected: str) -> None:
+        """Says why a node is given no calls."""
+        self.table = self.table.changed([replace(self.table.nodes[key], ejected=ejected)])
 
     def forget(self) -> None:
         """As if nothing had been read from the registry yet."""
@@ -65,8 +76,10 @@ async def front(*workers: FakeWorker, default_deadline_s: float = 30.0) -> Async
     tables, metrics = FixedTables(*workers), CollectorRegistry()
     async with asyncio.TaskGroup() as tasks:
         links = Links(tasks)
-        journal = Journal(RouterMetrics(metrics), tables)
-        proxy = InferenceProxy(tables, links, journal, default_deadline_s, Random(0))
+        counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
+        ejections = Ejections(tables, counts.ejected, later)
+        ways = Ways(tables, links, ejections, RetryBudget(), counts, Random(0))
+        proxy = InferenceProxy(Dispatcher(ways, default_deadline_s), Journal(counts, tables))
         server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
         port = await server.start(serving=True)
         address = f"127.0.0.1:{port}"
@@ -76,5 +89,6 @@ async def front(*workers: FakeWorker, default_deadline_s: float = 30.0) -> Async
                 yield Front(address, client, tables, metrics)
         finally:
             await server.stop(1.0)
+            ejections.close()
             for worker in workers:
                 links.retire(worker.record.address)

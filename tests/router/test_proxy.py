@@ -18,7 +18,7 @@ from services.chassis.status import DETAILS_KEY, reason_of
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
 from tests.router.calls import CODE, NO_WORKER, SLOW, TASK, drained, failure, summary
-from tests.router.proxies import Front, front, table_node
+from tests.router.proxies import Front, front
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ async def test_node_lost_in_mid_stream(router: Front, worker: FakeWorker) -> Non
     await other.start()
     call = router.client.GenerateStream(SLOW)
     await call.read()
-    router.tables.table = router.tables.table.changed([table_node(other)])
+    router.tables.add(other)
     await worker.stop()
     error = await failure(drained(call))
     assert (error.code(), reason_of(error)) == (grpc.StatusCode.UNAVAILABLE, "WORKER_LOST")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from functools import partial
@@ -33,7 +31,7 @@ from tests.router.calls import (
     outcomes,
     summary,
 )
-from tests.router.processes import Router, joined, register
+from tests.router.processes import Router, joined, register, worker_process
 
 BAD_VALUES = (
     b'{"a":1,}',
@@ -196,8 +194,7 @@ async def test_killed_worker_costs_only_its_own_calls(
     router: Router, registry: Registry, workers: list[FakeWorker], etcd: EtcdProcess
 ) -> None:
     """kill -9 ends the calls on that worker as lost; every later call succeeds."""
-    victim = start_worker("victim", etcd)
-    try:
+    with worker_process("victim", etcd) as victim:
         await eventually(lambda: router.routable("victim"), 20)
         stream = router.client.GenerateStream(SLOW, timeout=20)
         await stream.read()
@@ -205,15 +202,6 @@ async def test_killed_worker_costs_only_its_own_calls(
         victim.kill()
         assert summary(await failure(drained(stream))) == LOST
         assert await outcomes(router, 30) == {"w1"}
-    finally:
-        victim.kill()
-        victim.wait()
-
-
-def start_worker(node_id: str, etcd: EtcdProcess) -> subprocess.Popen[bytes]:
-    """A worker in a process of its own."""
-    command = [sys.executable, "-m", "tests.fakes.worker", node_id, etcd.endpoint]
-    return subprocess.Popen(command, env={"PYTHONPATH": ":".join(sys.path)})
 
 
 async def test_returned_worker_serves_within_3_s(

@@ -44,6 +44,7 @@ def rule(name: str, **match: object) -> Rule:
         Policy(rules=[rule("r", latency_budget_at_most=Duration())], default=TO_B),
         Policy(rules=[rule("r", priorities=[pb.PRIORITY_UNSPECIFIED])], default=TO_B),
         Policy(default=to_b(timeout=Duration())),
+        Policy(default=to_b(hedge_after=Duration())),
         Policy(default=to_b(overrides=Overrides(max_steps=0))),
         Policy(default=to_b(overrides=Overrides(max_steps=1025))),
         Policy(default=to_b(overrides=Overrides(max_new_tokens=0))),

@@ -63,16 +63,18 @@ class Match(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., priorities: _Optional[_Iterable[_Union[_inference_pb2.Priority, str]]] = ...) -> None: ...
 
 class Route(_message.Message):
-    __slots__ = ("groups", "fallback", "timeout", "overrides")
+    __slots__ = ("groups", "fallback", "timeout", "overrides", "hedge_after")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    HEDGE_AFTER_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupShare]
     fallback: _containers.RepeatedScalarFieldContainer[str]
     timeout: _duration_pb2.Duration
     overrides: Overrides
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ...) -> None: ...
+    hedge_after: _duration_pb2.Duration
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ..., hedge_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Overrides(_message.Message):
     __slots__ = ("max_steps", "max_new_tokens")
