@@ -250,9 +250,11 @@ async def test_group_record_changes_limits_at_once(
 async def test_group_record_names_the_strategy(
     started: Started, steady: WorkerProcess, stub: Any
 ) -> None:
-    """A group's strategy and bar hold where a call names none, and show in the node's limits."""
+    """A group's strategy and bar decode where a call names none, and show in the node's limits."""
     key = "/braid/groups/diffusion"
-    record = '{"group":"diffusion","strategy":"entropy_bound","entropy_bound":0.5}'
+    record = '{"group":"diffusion","strategy":"entropy_bound","entropy_bound":64}'
+    before = await decoded(stub)
+    assert before.denoise_steps > before.blocks
     call = pb.GenerateRequest(prompt="abc", diffusion=pb.Diffusion(confidence_threshold=0.5))
     assert not await code_free(stub.Generate(call))
     async with open_channel(steady.admin_address) as channel:
@@ -268,7 +270,9 @@ async def test_group_record_names_the_strategy(
 
         etcdctl(started.etcd, "put", key, record)
         await eventually(lambda: names("entropy_bound"))
-        assert (await limits()).entropy_bound == 0.5
+        assert (await limits()).entropy_bound == 64
+        everything_at_once = await decoded(stub)
+        assert everything_at_once.denoise_steps == everything_at_once.blocks
         assert not (await limits()).HasField("factor")
         refused = await code_of(stub.Generate(call))
         assert refused == (grpc.StatusCode.INVALID_ARGUMENT, "UNSUPPORTED_PARAMETER")
@@ -279,6 +283,7 @@ async def test_group_record_names_the_strategy(
         assert await names("entropy_bound")
         etcdctl(started.etcd, "del", key)
         await eventually(lambda: names(""))
+    assert await decoded(stub) == before
 
 
 async def code_free(call: Any) -> grpc.StatusCode | None:
@@ -290,17 +295,40 @@ async def code_free(call: Any) -> grpc.StatusCode | None:
     return None
 
 
-@pytest.mark.parametrize("strategy", PARAMETER_OF)
-async def test_every_strategy_answers(stub: Any, strategy: str) -> None:
-    """A call may name each strategy of the contract, and is answered by it."""
+async def decoded(stub: Any, **diffusion: Any) -> pb.Usage:
+    """Figures of an answer that is the same for the same way of decoding."""
     response = await stub.Generate(
         pb.GenerateRequest(
-            prompt="abc",
-            sampling=pb.Sampling(max_new_tokens=12, seed=1),
-            diffusion=pb.Diffusion(strategy=strategy),
+            prompt="hello",
+            sampling=pb.Sampling(max_new_tokens=24, seed=1),
+            diffusion=pb.Diffusion(**diffusion),
         )
     )
-    assert response.usage.denoise_steps > 0
+    usage: pb.Usage = response.usage
+    return usage
+
+
+EXTREMES: dict[str | None, tuple[float, float]] = {
+    "confidence_threshold": (1.0, 1e-6),
+    "factor": (1e-6, 64),
+    "entropy_bound": (0, 64),
+    None: (8, 1),
+}
+"""The strictest and the laxest bar by the parameter it is given by; steps where there is none."""
+
+
+@pytest.mark.parametrize("strategy", PARAMETER_OF)
+async def test_every_strategy_decodes_by_its_own_bar(stub: Any, strategy: str) -> None:
+    """Named by a call, it takes a step a token under its strictest bar, fewer under its laxest."""
+    parameter = PARAMETER_OF[strategy]
+    strict, lax = [
+        await decoded(stub, strategy=strategy, **{parameter or "max_steps": bar})
+        for bar in EXTREMES[parameter]
+    ]
+    assert strict.denoise_steps > 0.8 * strict.completion_tokens
+    assert lax.denoise_steps < strict.denoise_steps
+    if strategy != "distance_threshold":
+        assert lax.denoise_steps == lax.blocks
 
 
 @pytest.mark.parametrize(
