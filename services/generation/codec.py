@@ -15,6 +15,9 @@ from services.generation.card import CheckpointError
 
 FILE = "tokenizer.json"
 
+SLOW_FILES = ("vocab.json", "merges.txt")
+"""What the same tokenizer is published as where it has Python code of its own."""
+
 _PLACE = r"\{(\w+)\}"
 
 
@@ -40,6 +43,8 @@ class TextCodec:
     def from_folder(cls, folder: Path, control: Iterable[str]) -> TextCodec:
         """Reads ``tokenizer.json``. Raises CheckpointError naming the file."""
         path = folder / FILE
+        if not path.exists():
+            raise CheckpointError(f"{path}: is missing{_way_out(folder)}")
         try:
             return cls(Tokenizer.from_file(str(path)), control)
         except CheckpointError as error:
@@ -88,6 +93,13 @@ class TextCodec:
             else:
                 piece += values.get(part.group(1), part.group())
         return ids + self.encode(piece + template[position:])
+
+
+def _way_out(folder: Path) -> str:
+    """What to do about a tokenizer that was published without its one file."""
+    if not all((folder / name).exists() for name in SLOW_FILES):
+        return ""
+    return f"; {' and '.join(SLOW_FILES)} are there: see CONTRIBUTING.md for how to write it"
 
 
 def _with_special(tokenizer: Tokenizer, control: frozenset[str]) -> Tokenizer:

@@ -52,8 +52,8 @@ class ScriptedModel:
     """Stands in for a decoder: sure of the answer that belongs to a prompt.
 
     ``answers`` maps plain prompts, and gaps as prefix and suffix, to texts; what has
-    none is answered by an end token. Works under both paradigms: the logits of a position speak of
-    the next token.
+    none is answered by an end token. Special tokens in an answer are just that.
+    Works under both paradigms: the logits of a position speak of the next token.
     """
 
     def __init__(self, codec: TextCodec, answers: Answers, slots: int = 4) -> None:
@@ -62,7 +62,8 @@ class ScriptedModel:
         self.open = asyncio.Event()
         self._eos = codec.special(CARD["eos_token"])
         self._answers = {
-            tuple(_asked(codec, prompt)): codec.encode(answer) for prompt, answer in answers.items()
+            tuple(_asked(codec, prompt)): codec.render(answer, {})
+            for prompt, answer in answers.items()
         }
         self._documents: dict[int, list[int]] = {}
         shape = CacheShape(1, 1, 1, torch.float32, torch.device("cpu"))

@@ -108,6 +108,19 @@ def test_missing_file_is_named(name: str, folder: Path) -> None:
         read_checkpoint(folder)
 
 
+def test_tokenizer_in_other_files_is_pointed_out(folder: Path) -> None:
+    """Published as vocab.json and merges.txt: the refusal says where to look for a way out."""
+    tokenizer = folder / "tokenizer.json"
+    described = json.loads(tokenizer.read_text(encoding="utf-8"))
+    tokenizer.unlink()
+    (folder / "vocab.json").write_text(json.dumps(described["model"]["vocab"]), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"tokenizer\.json: is missing$"):
+        read_checkpoint(folder)
+    (folder / "merges.txt").write_text("#version: 0.2\n", encoding="utf-8")
+    with pytest.raises(CheckpointError, match=r"is missing; vocab\.json and merges\.txt"):
+        read_checkpoint(folder)
+
+
 def test_pickles_are_not_read(folder: Path) -> None:
     """Weights in any form but safetensors are as good as none."""
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
