@@ -18,10 +18,13 @@ from braid.config.v1.config_pb2 import ModelVersion
 from services.chassis.keys import model_key
 from services.cli.etcd_process import EtcdProcess
 from tests.etcd import etcdctl, free_port
+from tests.eventually import eventually
 
 MODULES = {"diffusion": "services.diffusion_worker.main", "ar": "services.ar_worker.main"}
 ROOT = Path(__file__).parent.parent
 TTL_S = 3
+START_S = 120.0
+NODES = "/braid/nodes/"
 
 
 def put_record(etcd: EtcdProcess, record: ModelVersion) -> None:
@@ -119,6 +122,39 @@ class WorkerProcess:
             lines = answer.read().decode().splitlines()
         [value] = [line.split()[1] for line in lines if line.split()[0] == name]
         return float(value)
+
+
+class Started:
+    """Starts workers and ends what is left of them."""
+
+    def __init__(self, etcd: EtcdProcess, folder: Path) -> None:
+        self.etcd = etcd
+        self.folder = folder
+        self._workers: list[WorkerProcess] = []
+
+    def start(self, kind: str = "diffusion", **environment: object) -> WorkerProcess:
+        """A worker that starts now."""
+        worker = WorkerProcess(kind, self.etcd.endpoint, self.folder, **environment)
+        self._workers.append(worker)
+        return worker
+
+    async def registered(self, kind: str = "diffusion", **environment: object) -> WorkerProcess:
+        """A worker that serves and is in the registry."""
+        worker = self.start(kind, **environment)
+        node_id = str(environment["node_id"])
+        await eventually(worker.is_ready, START_S)
+        await eventually(lambda: node_id in self.nodes())
+        return worker
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """Registered records by node id."""
+        lines = etcdctl(self.etcd, "get", "--prefix", "--print-value-only", NODES).splitlines()
+        return {node["node_id"]: node for node in map(json.loads, filter(None, lines))}
+
+    def close(self) -> None:
+        """Ends every worker."""
+        for worker in self._workers:
+            worker.kill()
 
 
 def _environment() -> dict[str, str]:

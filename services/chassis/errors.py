@@ -116,6 +116,24 @@ class NotReady(ServiceError):
     code, reason = grpc.StatusCode.UNAVAILABLE, "NOT_READY"
 
 
+class LoadFailed(ServiceError):
+    """The version cannot be loaded; what served before serves on."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "LOAD_FAILED"
+
+
+class NotDrained(ServiceError):
+    """The node serves; drain it first."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "NOT_DRAINED"
+
+
+class NothingLoaded(ServiceError):
+    """The node does not hold the version."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "NOTHING_LOADED"
+
+
 class EngineStalled(ServiceError):
     """The node's engine stopped making steps; another node may do better."""
 

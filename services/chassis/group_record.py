@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from braid.config.v1 import config_pb2
-from services.chassis.ids import FORM, is_id
+from services.chassis.ids import FORM, is_id, is_version
+from services.chassis.log import LEVELS
 from services.chassis.strategies import check_strategy
 from services.chassis.violations import Violations
 
@@ -25,8 +26,14 @@ def check_group(group: config_pb2.Group) -> None:
     faults.require(is_id(group.group), "group.group", FORM)
     for field, value in (("model", group.model), ("version", group.version)):
         faults.require(not value or is_id(value), f"group.{field}", FORM)
+    stays = not group.version or is_version(group.version)
+    faults.require(stays, "group.version", "would not stay the same version")
     for field, (low, high) in _RANGES.items():
         if group.HasField(field):
             faults.integer(f"group.{field}", getattr(group, field), low, high)
+    if group.HasField("log_level"):
+        faults.require(
+            group.log_level in LEVELS, "group.log_level", f"must be one of {', '.join(LEVELS)}"
+        )
     check_strategy(group, "group", faults)
     faults.raise_if_any()

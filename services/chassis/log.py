@@ -48,6 +48,11 @@ def configure(service: str, level: str = "info") -> None:
     root.setLevel(level.upper())
 
 
+def set_level(level: str) -> None:
+    """Changes what is logged from now on; ``level`` is one of LEVELS."""
+    logging.getLogger().setLevel(level.upper())
+
+
 @contextmanager
 def request_context(request_id: str) -> Iterator[None]:
     """Puts ``request_id`` on every line logged inside, in this task only."""

@@ -30,8 +30,8 @@ class Registration:
 
     ``value_of`` makes the record from its epoch (milliseconds since 1970, greater at
     each registration); the heartbeat thread calls it, so it must only read. A lost
-    lease, a deleted or an overwritten key are put back within one heartbeat, a
-    third of ``ttl_s``.
+    lease, a deleted or an overwritten key are put back, and a record that has changed is
+    put anew, within one heartbeat, a third of ``ttl_s``.
     """
 
     def __init__(self, registry: Registry, key: str, value_of: ValueFactory, ttl_s: int) -> None:
@@ -45,6 +45,7 @@ class Registration:
         self._failure: Exception | None = None
         self._stopping = threading.Event()
         self._end_keeping: Callable[[], object] | None = None
+        self._hurry: Callable[[], object] | None = None
 
     async def run(self) -> None:
         """Keeps the record until ``withdraw`` or cancellation, then takes it away.
@@ -75,6 +76,12 @@ class Registration:
         if self._failure:
             raise self._failure
 
+    def refresh(self) -> None:
+        """The record has changed: puts it at once rather than at the next beat."""
+        if self._hurry:
+            with suppress(RuntimeError):  # the thread's loop has closed already
+                self._hurry()
+
     async def withdraw(self) -> None:
         """Takes the record away; returns when it is gone or etcd does not answer.
 
@@ -103,6 +110,7 @@ class Registration:
             keeper = asyncio.create_task(heartbeat.keep())
             loop = asyncio.get_running_loop()
             self._end_keeping = lambda: loop.call_soon_threadsafe(keeper.cancel)
+            self._hurry = lambda: loop.call_soon_threadsafe(heartbeat.hurry)
             if self._stopping.is_set():
                 keeper.cancel()
             await asyncio.wait({keeper})

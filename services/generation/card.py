@@ -109,6 +109,14 @@ class DecodingDefaults(_Part):
         return strategy
 
 
+class GoldenPrompt(_Part):
+    """A prompt whose answer is known; answered greedily before the model serves."""
+
+    prompt: Text
+    answer: str
+    max_new_tokens: Count = 64
+
+
 class ModelCard(_Part):
     """Everything that a worker must know of a model beside its weights and tokenizer."""
 
@@ -134,6 +142,7 @@ class ModelCard(_Part):
     defaults: DecodingDefaults = DecodingDefaults()
     capabilities: tuple[Ability, ...] = ()
     warmup: Annotated[tuple[Text, ...], Field(min_length=1)]
+    self_test: tuple[GoldenPrompt, ...] = ()
     tasks: tuple[Text, ...] = ()
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from services.chassis.errors import Draining
+from services.chassis.errors import Draining, NothingLoaded
 from services.generation.lifecycle import Lifecycle, State
 from services.generation.node_status import StatusFeed
 from services.generation.reception import Reception
@@ -35,11 +35,38 @@ class Departure:
         self, lifecycle: Lifecycle, reception: Reception, feed: StatusFeed, grace_s: float
     ) -> None:
         self.registration: Withdraws | None = None
+        self._back = asyncio.Event()
+        self._final = False
         self._lifecycle = lifecycle
         self._reception = reception
         self._feed = feed
         self._grace_s = grace_s
         self._leaving = asyncio.Lock()
+
+    async def leave_for_good(self, reason: str) -> bool:
+        """As ``drain``, without a way back."""
+        self._final = True
+        return await self.drain(reason)
+
+    async def resume(self) -> None:
+        """Takes a drained node into service again.
+
+        Raises Draining where the process is about to end, NothingLoaded without a model.
+        """
+        async with self._leaving:
+            if self._final:
+                raise Draining("the node is stopping")
+            if self._lifecycle.unloaded:
+                raise NothingLoaded("the node has no model: load one first")
+            if self._lifecycle.state is State.DRAINING:
+                self._lifecycle.advance(State.READY)
+                self._reception.admit()
+                self._back.set()
+
+    async def resumed(self) -> None:
+        """Returns once the node was taken back into service."""
+        await self._back.wait()
+        self._back.clear()
 
     async def drain(self, reason: str, grace_s: float | None = None) -> bool:
         """Returns True once nothing runs, False where the grace passed first.

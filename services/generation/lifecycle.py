@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import structlog
 
@@ -11,7 +12,10 @@ log = structlog.get_logger()
 
 
 class State(enum.Enum):
-    """Stations of a worker's life, in order; FAILED can follow any of them."""
+    """Stations of a worker's life, in order; FAILED can follow any of them.
+
+    A drained worker can become READY again.
+    """
 
     FETCHING = "fetching"
     VERIFYING = "verifying"
@@ -26,7 +30,7 @@ class State(enum.Enum):
 _ORDER = (State.FETCHING, State.VERIFYING, State.LOADING, State.WARMING, State.READY)
 _ENDS: Mapping[State, frozenset[State]] = {
     State.READY: frozenset({State.DRAINING, State.FAILED}),
-    State.DRAINING: frozenset({State.STOPPED, State.FAILED}),
+    State.DRAINING: frozenset({State.READY, State.STOPPED, State.FAILED}),
     State.STOPPED: frozenset(),
     State.FAILED: frozenset({State.STOPPED}),
 }
@@ -42,6 +46,18 @@ def may_follow(state: State, after: State) -> bool:
     return after in (_ORDER[_ORDER.index(state) + 1], State.FAILED, State.STOPPED)
 
 
+class Stations(Protocol):
+    """What is told how far a version has come."""
+
+    def advance(self, state: State, reason: str = "") -> None:
+        """It is at the next station."""
+        ...
+
+    def explain(self, reason: str) -> None:
+        """Why it still is where it is."""
+        ...
+
+
 class Lifecycle:
     """The one place that knows the state; used from the event loop.
 
@@ -52,12 +68,15 @@ class Lifecycle:
         self.state = State.FETCHING
         self.reason = "starting"
         self.stalled = False
+        self.unloaded = False
+        """Whether a drained worker has given its model up."""
+        self._standing = self.reason
         self._watchers: list[Callable[[], None]] = []
 
     @property
     def model_loaded(self) -> bool:
         """Whether the weights are in memory and warm."""
-        return self.state in (State.READY, State.DRAINING)
+        return self.state in (State.READY, State.DRAINING) and not self.unloaded
 
     @property
     def accepting(self) -> bool:
@@ -73,11 +92,13 @@ class Lifecycle:
         if not may_follow(self.state, state):
             raise ValueError(f"{state.name} cannot follow {self.state.name}")
         self.state = state
+        self._standing = reason
         self._tell(reason)
 
     def explain(self, reason: str) -> None:
         """Says why the state is what it is, without leaving it."""
-        if reason != self.reason:
+        self._standing = reason
+        if reason != self.reason and not self.stalled:
             self._tell(reason)
 
     def stall(self, reason: str) -> None:
@@ -88,7 +109,7 @@ class Lifecycle:
     def recover(self) -> None:
         """The engine makes steps again."""
         self.stalled = False
-        self._tell("")
+        self._tell(self._standing)
 
     def _tell(self, reason: str) -> None:
         self.reason = reason

@@ -22,15 +22,16 @@ from services.generation.answering import Answering
 from services.generation.card import CheckpointError
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
 from services.generation.engine import Engine
-from services.generation.lifecycle import Lifecycle, State
+from services.generation.lifecycle import State, Stations
+from services.generation.limits import Limits
 from services.generation.metrics import WorkerMetrics
 from services.generation.model import Model, model_of
 from services.generation.planner import planner_of
 from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
-from services.generation.types import Paradigm, ServedBy
-from services.generation.warmup import warm_up
+from services.generation.types import Paradigm, ServedBy, VersionName
+from services.generation.warmup import self_test, warm_up
 from services.generation.weights import WeightCache, WeightsMismatch, WeightsUnavailable
 
 ASK_AGAIN_S = 1.0
@@ -56,80 +57,83 @@ class LoadedModel:
     engine: Engine
     calls: TrackedEngine
 
+    @property
+    def own_limits(self) -> Limits:
+        """Its limits before the group's."""
+        return self.served.limits
+
 
 class Loader:
-    """Loads the version that the settings name; tells the lifecycle of each station."""
+    """Brings versions from their record to a warm engine."""
 
     def __init__(
         self,
+        registry: Registry,
         settings: WorkerSettings,
         kind: Kind,
         node_id: str,
-        lifecycle: Lifecycle,
         metrics: WorkerMetrics,
     ) -> None:
+        self._registry = registry
         self._settings = settings
         self._kind = kind
         self._node_id = node_id
-        self._lifecycle = lifecycle
         self._metrics = metrics
 
-    async def load(self, registry: Registry) -> LoadedModel:
-        """Raises StartFailure with what an operator can mend; nothing stays half loaded."""
-        try:
-            return await self._load(registry)
-        except Exception as error:
-            self._lifecycle.advance(State.FAILED, _reason(error))
-            if isinstance(error, WeightsMismatch):
-                self._metrics.weights_mismatches.inc()
-            if isinstance(error, CheckpointError):
-                raise StartFailure(str(error)) from error
-            raise
+    async def load(self, name: VersionName, stations: Stations) -> LoadedModel:
+        """Tells ``stations`` how far it is.
 
-    async def _load(self, registry: Registry) -> LoadedModel:
-        record = await self._record(registry)
-        cache = WeightCache(self._settings.cache_dir)
-        self._lifecycle.explain(f"from {record.uri}")
-        folder = await asyncio.to_thread(cache.fetch, record)
-        self._lifecycle.advance(State.VERIFYING)
-        folder = await asyncio.to_thread(cache.verify, record, folder)
-        self._lifecycle.advance(State.LOADING)
-        loaded = await self._start_engine(folder, record.uri)
+        Raises StartFailure with what an operator can mend; nothing stays half loaded.
+        """
         try:
-            self._lifecycle.advance(State.WARMING)
+            return await self._load(name, stations)
+        except WeightsMismatch:
+            self._metrics.weights_mismatches.inc()
+            raise
+        except CheckpointError as error:
+            raise StartFailure(str(error)) from error
+
+    async def _load(self, name: VersionName, stations: Stations) -> LoadedModel:
+        record = await self._record(name, stations)
+        cache = WeightCache(self._settings.cache_dir)
+        stations.explain(f"from {record.uri}")
+        folder = await asyncio.to_thread(cache.fetch, record)
+        stations.advance(State.VERIFYING)
+        folder = await asyncio.to_thread(cache.verify, record, folder)
+        stations.advance(State.LOADING)
+        loaded = await self._start_engine(name, folder, record.uri)
+        try:
+            stations.advance(State.WARMING)
             await self._warm_up(loaded.served)
         except BaseException:
             await loaded.engine.stop()
             raise
         return loaded
 
-    async def _record(self, registry: Registry) -> ModelVersion:
-        settings = self._settings
-        key = model_key(settings.model, settings.version)
-        entry = await self._read(registry, key)
+    async def _record(self, name: VersionName, stations: Stations) -> ModelVersion:
+        key = model_key(name.model, name.version)
+        entry = await self._read(key, stations)
         if entry is None:
-            raise WeightsUnavailable(
-                f"{key} is not recorded in etcd; register {settings.model} {settings.version} first"
-            )
+            raise WeightsUnavailable(f"{key} is not recorded in etcd; register {name} first")
         try:
             record = parse(key, entry.value, ModelVersion)
         except DocumentError as error:
             raise WeightsUnavailable(str(error)) from None
-        if (record.model, record.version) != (settings.model, settings.version):
+        if (record.model, record.version) != (name.model, name.version):
             raise WeightsUnavailable(f"{key} is the record of {record.model} {record.version}")
         return record
 
-    async def _read(self, registry: Registry, key: str) -> Entry | None:
+    async def _read(self, key: str, stations: Stations) -> Entry | None:
         """Waits for an etcd that is down, for as long as it takes."""
         while True:
             try:
-                return await registry.get(key)
+                return await self._registry.get(key)
             except RegistryUnavailable as error:
-                self._lifecycle.explain(f"waiting for etcd at {self._settings.etcd}")
+                stations.explain(f"waiting for etcd at {self._settings.etcd}")
                 log.warning("registry_unavailable", reason=error.message)
                 await asyncio.sleep(ASK_AGAIN_S)
 
-    async def _start_engine(self, folder: Path, uri: str) -> LoadedModel:
+    async def _start_engine(self, name: VersionName, folder: Path, uri: str) -> LoadedModel:
         checkpoint, model, family = await asyncio.to_thread(self._read_weights, folder)
         self._metrics.follow_experts(model.expert_load)
         settings, card = self._settings, checkpoint.card
@@ -139,7 +143,7 @@ class Loader:
         planner = planner_of(checkpoint)
         served = ServedModel(
             served_by=ServedBy(
-                self._node_id, settings.group, settings.model, settings.version, card.paradigm
+                self._node_id, settings.group, name.model, name.version, card.paradigm
             ),
             card=card,
             planner=planner,
@@ -157,7 +161,7 @@ class Loader:
         checkpoint = read_checkpoint(folder)
         if checkpoint.card.paradigm is not self._kind.paradigm:
             raise StartFailure(
-                f"{settings.model} is {checkpoint.card.family}: not for a {self._kind.name}"
+                f"{folder}: is {checkpoint.card.family}, not for a {self._kind.name}"
             )
         module = load_model(checkpoint, settings.device, settings.dtype)
         context = settings.limits(checkpoint.card.max_context).max_context
@@ -171,12 +175,20 @@ class Loader:
         return checkpoint, model, self._kind.open_family(checkpoint, module)
 
     async def _warm_up(self, served: ServedModel) -> None:
-        seconds = await warm_up(served.card, served.planner, served.answering, served.limits)
-        self._metrics.warmup_seconds.set(seconds)
-        log.info("warmed_up", seconds=round(seconds, 3), prompts=len(served.card.warmup))
+        warm = await warm_up(served)
+        await self_test(served)
+        self._metrics.warmup_seconds.set(warm.total_s)
+        log.info(
+            "warmed_up",
+            version=str(served.served_by.name),
+            seconds=round(warm.total_s, 3),
+            first_s=round(warm.first_s, 4),
+            last_s=round(warm.last_s, 4),
+            golden_prompts=len(served.card.self_test),
+        )
 
 
-def _reason(error: Exception) -> str:
+def reason_of_failure(error: Exception) -> str:
     """What an operator can mend in its own words; any other fault by its name."""
     mendable = isinstance(error, StartFailure | CheckpointError)
     return str(error) if mendable else type(error).__name__

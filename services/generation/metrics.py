@@ -120,6 +120,11 @@ class WorkerMetrics:
         self.weights_mismatches = Counter(
             "braid_weights_mismatches", "Versions refused for a wrong hash.", registry=registry
         )
+        self.refused_versions = Counter(
+            "braid_refused_versions",
+            "Versions that could not take the place of the one that serves.",
+            registry=registry,
+        )
         self.warmup_seconds = Gauge(
             "braid_warmup_seconds", "Duration of the warm-up.", registry=registry
         )
@@ -130,6 +135,8 @@ class WorkerMetrics:
         )
         self.group_valid.set(1)
         self._registry = registry
+        self._experts = _ExpertTokens()
+        registry.register(self._experts)
 
     def follow(self, lifecycle: Lifecycle, board: StatusBoard) -> None:
         """Exports the node's state, and its load as it is at each scrape."""
@@ -146,8 +153,7 @@ class WorkerMetrics:
 
     def follow_experts(self, load: ExpertLoad) -> None:
         """Exports a mixture's load as it is at each scrape; nothing for a dense model."""
-        if load:
-            self._registry.register(_ExpertTokens(load))
+        self._experts.load = load
 
     def ended(self, task: str, code: str, seconds: float) -> None:
         """Counts one call, however it ended."""
@@ -178,8 +184,8 @@ class WorkerMetrics:
 class _ExpertTokens(Collector):
     """One series for each expert that the model has."""
 
-    def __init__(self, load: ExpertLoad) -> None:
-        self._load = load
+    def __init__(self) -> None:
+        self.load: ExpertLoad | None = None
 
     def collect(self) -> Iterable[Metric]:
         """Counts so far."""
@@ -188,7 +194,7 @@ class _ExpertTokens(Collector):
             "Token rows that an expert computed.",
             labels=("layer", "expert"),
         )
-        for layer, counts in self._load.totals().items():
+        for layer, counts in (self.load.totals() if self.load else {}).items():
             for expert, count in enumerate(counts):
                 family.add_metric((str(layer), str(expert)), count)
         yield family

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from weakref import WeakSet
 
 from services.chassis.errors import NotReady, QueueFull, ServiceError
@@ -29,6 +29,8 @@ class ServedModel:
     answering: Answering
     limits: Limits
     weights_uri: str = ""
+    calls: InFlight = field(default_factory=InFlight)
+    """Calls that are answered by it, whatever serves by now."""
 
 
 class TrackedEngine:
@@ -67,8 +69,8 @@ class Reception:
         """Whether calls are taken."""
         return self._refusal is None
 
-    def serve(self, model: ServedModel) -> None:
-        """Serves ``model``; whether calls are taken stays as it is."""
+    def serve(self, model: ServedModel | None) -> None:
+        """Serves ``model`` from now on; whether calls are taken stays as it is."""
         self.model = model
 
     def set_limits(self, limits: Limits) -> None:
@@ -95,8 +97,9 @@ class Reception:
         if self.calls.count >= most:
             raise QueueFull(f"{most} calls are running or waiting", retry_after_s=RETRY_AFTER_S)
         try:
-            with self.calls.counted():
+            model = self.model
+            with self.calls.counted(), model.calls.counted():
                 self._on_change()
-                yield self.model
+                yield model
         finally:
             self._on_change()

@@ -50,6 +50,7 @@ class NodeRecord:
     def node(self) -> worker_pb2.Node:
         """The record as it was last registered."""
         settings, served = self._settings, self.served
+        name = served.served_by.name if served else settings.name
         return worker_pb2.Node(
             node_id=self._node_id,
             group=settings.group,
@@ -57,8 +58,8 @@ class NodeRecord:
             admin_address=self.addresses.admin,
             ops_address=self.addresses.ops,
             paradigm=PARADIGMS[self._paradigm],
-            model=settings.model,
-            version=settings.version,
+            model=name.model,
+            version=name.version,
             weight=settings.weight,
             labels=settings.label_map,
             capabilities=_capabilities(served) if served else (),

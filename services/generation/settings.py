@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from services.chassis.ids import FORM, is_id, is_version
 from services.chassis.settings import EtcdSettings, NodeSettings, ProcessSettings
 from services.generation.limits import Limits
+from services.generation.types import VersionName
 
 
 class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
@@ -54,6 +55,11 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
         30, gt=0, description="time without a step after which a busy engine counts as stalled, s"
     )
     grace_s: float = Field(30, ge=0, description="longest wait for running calls at a stop, s")
+
+    @property
+    def name(self) -> VersionName:
+        """The version that it starts with."""
+        return VersionName(self.model, self.version)
 
     @property
     def label_map(self) -> dict[str, str]:

@@ -264,6 +264,17 @@ Event = Delta | Draft | Finished
 
 
 @dataclass(frozen=True, slots=True)
+class VersionName:
+    """One version of one model."""
+
+    model: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
 class ServedBy:
     """The node that answers and what it serves."""
 
@@ -272,3 +283,8 @@ class ServedBy:
     model: str
     version: str
     paradigm: Paradigm
+
+    @property
+    def name(self) -> VersionName:
+        """What it serves."""
+        return VersionName(self.model, self.version)

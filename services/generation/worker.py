@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
 
 import structlog
 from prometheus_client import CollectorRegistry
 
+from braid.config.v1.config_pb2 import Group
 from braid.inference.v1 import inference_pb2_grpc
 from braid.worker.v1 import worker_pb2_grpc
 from services.chassis.errors import NotReady
 from services.chassis.keys import node_key
+from services.chassis.log import set_level
 from services.chassis.metrics import new_registry
 from services.chassis.ops import OpsServer
 from services.chassis.process import Stop
@@ -19,18 +22,18 @@ from services.chassis.registration import KeyTaken, Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
 from services.generation.departure import Departure
-from services.generation.group_limits import GroupLimits
+from services.generation.group import FollowedGroup, version_of
 from services.generation.lifecycle import Lifecycle, State
-from services.generation.limits import Limits
-from services.generation.loading import Kind, LoadedModel, Loader
+from services.generation.loading import Kind, LoadedModel, Loader, reason_of_failure
 from services.generation.metrics import WorkerMetrics
 from services.generation.node_status import StatusBoard, StatusFeed
 from services.generation.ports import Ports
 from services.generation.reception import Reception
 from services.generation.record import NodeRecord
+from services.generation.residence import Residence
 from services.generation.servicer import InferenceServicer
 from services.generation.settings import WorkerSettings
-from services.generation.watchdog import Watchdog
+from services.generation.succession import Succession
 from services.generation.worker_servicer import WorkerServicer
 
 INFERENCE = "braid.inference.v1.InferenceService"
@@ -65,6 +68,10 @@ class Worker:
         registry = new_registry(kind.name)
         self._metrics = WorkerMetrics(registry)
         self._metrics.follow(self._lifecycle, self._board)
+        self._refresh: Callable[[], None] = lambda: None
+        self._management = WorkerServicer(
+            self._record, self._reception, self._board, self._feed, self._departure
+        )
         self._ports = self._make_ports(registry)
         self._lifecycle.watch(self._feed.touch)
 
@@ -84,64 +91,90 @@ class Worker:
         log.info("worker_stopped", node_id=self._node_id)
 
     async def _live(self, registry: Registry, tasks: asyncio.TaskGroup, stop: Stop) -> None:
-        loader = Loader(self._settings, self._kind, self._node_id, self._lifecycle, self._metrics)
-        loading = tasks.create_task(loader.load(registry))
+        loader = Loader(registry, self._settings, self._kind, self._node_id, self._metrics)
+        loading = tasks.create_task(self._load(loader))
         stopping = tasks.create_task(stop.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done():
-            await self._serve(registry, loading.result(), stop)
+            await self._serve(registry, loader, loading.result(), stop)
         else:
             loading.cancel()
         stopping.cancel()
         self._lifecycle.advance(State.STOPPED)
 
-    async def _serve(self, registry: Registry, loaded: LoadedModel, stop: Stop) -> None:
-        """Serves from READY to the last call, then stops the engine."""
-        self._record.served, self._board.engine = loaded.served, loaded.engine
-        self._reception.serve(loaded.served)
+    async def _load(self, loader: Loader) -> LoadedModel:
+        """The version that the node starts with; it fails with it."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                lasting = self._start_lasting(registry, loaded, tasks)
+            return await loader.load(self._settings.name, self._lifecycle)
+        except Exception as error:
+            self._lifecycle.advance(State.FAILED, reason_of_failure(error))
+            raise
+
+    async def _serve(
+        self, registry: Registry, loader: Loader, loaded: LoadedModel, stop: Stop
+    ) -> None:
+        """Serves from READY to the last call, then stops the engines."""
+        async with asyncio.TaskGroup() as tasks:
+            residence = self._residence(loader, tasks)
+            try:
+                residence.install(loaded)
+                lasting = self._start_lasting(registry, residence, tasks)
+                self._management.residence = residence
                 self._lifecycle.advance(State.READY)
                 self._reception.admit()
                 await stop.wait()
-                finished = await self._departure.drain("stopping")
+                finished = await self._departure.leave_for_good("stopping")
                 log.info("drained", finished=finished, running=self._reception.calls.count)
                 for task in lasting:
                     task.cancel()
-        finally:
-            await loaded.engine.stop()
-            await self._reception.calls.idle(LAST_WORDS_S)
+            finally:
+                await residence.close()
+                await self._reception.calls.idle(LAST_WORDS_S)
+
+    def _residence(self, loader: Loader, tasks: asyncio.TaskGroup) -> Residence:
+        return Residence(
+            loader,
+            self._lifecycle,
+            self._reception,
+            self._board,
+            self._record,
+            tasks,
+            self._settings.watchdog_s,
+            on_refusal=self._metrics.refused_versions.inc,
+            on_change=lambda: self._refresh(),
+        )
 
     def _start_lasting(
-        self, registry: Registry, loaded: LoadedModel, tasks: asyncio.TaskGroup
+        self, registry: Registry, residence: Residence, tasks: asyncio.TaskGroup
     ) -> list[asyncio.Task[None]]:
-        """What runs beside the calls: registration, the group's limits, the watchdog."""
-        settings = self._settings
+        """What runs beside the calls: registration, the group's record and what it asks for."""
+        settings, succession = self._settings, Succession(residence)
 
-        def apply(limits: Limits) -> None:
-            self._reception.set_limits(limits)
-            loaded.engine.set_limits(limits.for_engine())
+        def apply(group: Group) -> None:
+            set_level(group.log_level or settings.log_level)
+            residence.apply(group)
+            succession.want(version_of(group, settings.name))
 
-        group = GroupLimits(registry, settings.group, loaded.served.limits, apply)
-        self._metrics.group_valid.set_function(lambda: float(group.valid))
-        watchdog = Watchdog(
-            loaded.engine, loaded.calls, self._lifecycle, self._reception, settings.watchdog_s
-        )
-        work = (self._keep_registered(registry), group.run(), watchdog.run())
+        followed = FollowedGroup(registry, settings.group, apply)
+        self._metrics.group_valid.set_function(lambda: float(followed.valid))
+        work = (self._keep_registered(registry), followed.run(), succession.run())
         return [tasks.create_task(coroutine) for coroutine in work]
 
     async def _keep_registered(self, registry: Registry) -> None:
+        """In the registry for as long as the node is in service, again and again."""
         settings = self._settings
         key = node_key(settings.group, self._node_id)
-        registration = Registration(registry, key, self._record.value, settings.lease_ttl_s)
-        self._departure.registration = registration
-        try:
-            await registration.run()
-        except KeyTaken as error:
-            self._reception.refuse(NotReady("another node has this node's id"))
-            self._lifecycle.advance(State.FAILED, error.message)
-            raise
+        while True:
+            registration = Registration(registry, key, self._record.value, settings.lease_ttl_s)
+            self._departure.registration = registration
+            self._refresh = registration.refresh
+            try:
+                await registration.run()
+            except KeyTaken as error:
+                self._reception.refuse(NotReady("another node has this node's id"))
+                self._lifecycle.advance(State.FAILED, error.message)
+                raise
+            await self._departure.resumed()
 
     async def _follow_health(self) -> None:
         """gRPC health of the inference port says what readiness says."""
@@ -155,9 +188,6 @@ class Worker:
     def _make_ports(self, registry: CollectorRegistry) -> Ports:
         settings = self._settings
         inference = InferenceServicer(self._reception, self._metrics, settings.call_timeout_s)
-        management = WorkerServicer(
-            self._record, self._reception, self._board, self._feed, self._departure
-        )
         add_inference = inference_pb2_grpc.add_InferenceServiceServicer_to_server
         add_management = worker_pb2_grpc.add_WorkerServiceServicer_to_server
         lasting = frozenset({"WatchStatus"})
@@ -168,7 +198,7 @@ class Worker:
             ),
             RpcServer(
                 f"{settings.host}:{settings.admin_port}",
-                [ServiceEntry(MANAGEMENT, add_management, management, lasting)],
+                [ServiceEntry(MANAGEMENT, add_management, self._management, lasting)],
                 channelz=True,
             ),
             OpsServer(settings.host, settings.ops_port, self._board.readiness, registry),

@@ -9,12 +9,16 @@ from typing import Any
 import grpc.aio
 
 from braid.worker.v1 import worker_pb2, worker_pb2_grpc
-from services.chassis.errors import InvalidRequest
+from services.chassis.errors import InvalidRequest, NotReady
+from services.chassis.ids import FORM, is_id, is_version
+from services.chassis.violations import Violations
 from services.generation.departure import Departure
 from services.generation.limits import Limits
 from services.generation.node_status import StatusBoard, StatusFeed
 from services.generation.reception import Reception
 from services.generation.record import NodeRecord
+from services.generation.residence import Residence
+from services.generation.types import VersionName
 
 LEAST_PAUSE_S = 0.02
 BUSY_PAUSE_S = 0.1
@@ -43,6 +47,8 @@ class WorkerServicer(worker_pb2_grpc.WorkerServiceServicer):
         self._board = board
         self._feed = feed
         self._departure = departure
+        self.residence: Residence | None = None
+        """Who loads and frees; there is nobody before the node has started."""
 
     async def Describe(
         self, _message: worker_pb2.DescribeRequest, _context: Context
@@ -85,6 +91,42 @@ class WorkerServicer(worker_pb2_grpc.WorkerServiceServicer):
             raise InvalidRequest.field("grace_seconds", f"must be 0 to {MAX_GRACE_S}")
         await self._departure.drain("drained by an operator", grace_s)
         return worker_pb2.DrainResponse(status=self._board.status())
+
+    async def Resume(
+        self, _message: worker_pb2.ResumeRequest, _context: Context
+    ) -> worker_pb2.ResumeResponse:
+        """Back into service."""
+        await self._departure.resume()
+        return worker_pb2.ResumeResponse(status=self._board.status())
+
+    async def LoadModel(
+        self, message: worker_pb2.LoadModelRequest, _context: Context
+    ) -> worker_pb2.LoadModelResponse:
+        """Answers once the version serves."""
+        await self._started().serve(_version(message))
+        return worker_pb2.LoadModelResponse(status=self._board.status())
+
+    async def UnloadModel(
+        self, message: worker_pb2.UnloadModelRequest, _context: Context
+    ) -> worker_pb2.UnloadModelResponse:
+        """Answers once the version is freed."""
+        await self._started().unload(_version(message))
+        return worker_pb2.UnloadModelResponse(status=self._board.status())
+
+    def _started(self) -> Residence:
+        if self.residence is None:
+            raise NotReady("the node is starting")
+        return self.residence
+
+
+def _version(
+    message: worker_pb2.LoadModelRequest | worker_pb2.UnloadModelRequest,
+) -> VersionName:
+    faults = Violations()
+    faults.require(is_id(message.model), "model", FORM)
+    faults.require(is_version(message.version), "version", FORM)
+    faults.raise_if_any()
+    return VersionName(message.model, message.version)
 
 
 def _limits_to_proto(limits: Limits) -> worker_pb2.RuntimeLimits:

@@ -34,8 +34,9 @@ from services.generation.answering import Answering
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
 from services.generation.engine import Engine, EngineLimits
 from services.generation.planner import planner_of
+from services.generation.reception import ServedModel
 from services.generation.slot_model import SlotModel
-from services.generation.types import Finished, Job, Prompt, Request, Sampling
+from services.generation.types import Finished, Job, Prompt, Request, Sampling, ServedBy
 from services.generation.warmup import warm_up
 from tests.benchmarks.bench_engine import LIMITS, STORE, golden_items
 from tests.generation.serving import serving
@@ -171,8 +172,9 @@ async def first_and_tenth(rivals: Rivals) -> None:
     """Prints how long the first call after warm-up takes, over the tenth."""
     times = list[float]()
     async with rivals.engine(endless=True) as engine:
-        card = rivals.checkpoint.card
-        await warm_up(card, rivals.planner, Answering(engine, rivals.planner), LIMITS)
+        card, answering = rivals.checkpoint.card, Answering(engine, rivals.planner)
+        node = ServedBy("bench", "ar", "demo-ar", "v1", card.paradigm)
+        await warm_up(ServedModel(node, card, rivals.planner, answering, LIMITS))
         job = rivals.job(golden_items("chain")[0], TOKENS)
         times += [(await answer(engine, job)).timing.total for _ in range(10)]
     print(times[0] / times[9])

@@ -55,9 +55,9 @@ def test_whole_life_is_legal() -> None:
 
 @given(st.sampled_from(State), st.sampled_from(State))
 def test_no_station_is_skipped(state: State, after: State) -> None:
-    """READY comes after WARMING only, and nothing comes after STOPPED."""
+    """READY comes after WARMING or a drain, and nothing comes after STOPPED."""
     if after is State.READY:
-        assert may_follow(state, after) is (state is State.WARMING)
+        assert may_follow(state, after) is (state in (State.WARMING, State.DRAINING))
     if after is State.DRAINING:
         assert may_follow(state, after) is (state is State.READY)
     if state is State.STOPPED:
@@ -171,6 +171,32 @@ async def test_departure_waits_for_calls_within_its_grace() -> None:
         later = asyncio.create_task(departure.drain("test", 5))
         await asyncio.sleep(0)
     assert await later
+
+
+async def test_a_drained_node_comes_back() -> None:
+    """Resume takes calls again; a node that stops for good refuses it."""
+    life, reception = living(State.READY), Reception()
+    reception.serve(served())
+    reception.admit()
+    departure = Departure(life, reception, StatusFeed(), grace_s=5)
+    await departure.drain("test")
+    await departure.resume()
+    await departure.resumed()
+    assert (life.state, reception.open) == (State.READY, True)
+    await departure.leave_for_good("test")
+    with pytest.raises(Draining):
+        await departure.resume()
+    assert life.state is State.DRAINING
+
+
+def test_what_was_said_before_a_stall_is_said_after_it() -> None:
+    """A reason that stands is hidden by a stall, and comes back."""
+    life = living(State.READY)
+    life.explain("v2 was refused")
+    life.stall("no step for 30 s")
+    assert life.reason == "no step for 30 s"
+    life.recover()
+    assert life.reason == "v2 was refused"
 
 
 async def test_streams_are_told_before_the_record_goes() -> None:

@@ -28,47 +28,12 @@ from tests.etcd import etcdctl, new_etcd
 from tests.eventually import eventually
 from tests.gemma import write_gemma
 from tests.published import EXPERTS, write_published
-from tests.worker_process import MODULES, ROOT, TTL_S, WorkerProcess, put_record
+from tests.worker_process import MODULES, ROOT, START_S, TTL_S, Started, WorkerProcess, put_record
 
 pytestmark = pytest.mark.timeout(300)
 """Starting a process imports torch, which takes a while on a busy machine."""
 
-START_S = 120.0
-NODES = "/braid/nodes/"
 FAMILIES = {"diffusion": "diffusion_checkpoint", "ar": "ar_checkpoint"}
-
-
-class Started:
-    """Starts workers and ends what is left of them."""
-
-    def __init__(self, etcd: EtcdProcess, folder: Path) -> None:
-        self.etcd = etcd
-        self.folder = folder
-        self._workers: list[WorkerProcess] = []
-
-    def start(self, kind: str = "diffusion", **environment: object) -> WorkerProcess:
-        """A worker that starts now."""
-        worker = WorkerProcess(kind, self.etcd.endpoint, self.folder, **environment)
-        self._workers.append(worker)
-        return worker
-
-    async def registered(self, kind: str = "diffusion", **environment: object) -> WorkerProcess:
-        """A worker that serves and is in the registry."""
-        worker = self.start(kind, **environment)
-        node_id = str(environment["node_id"])
-        await eventually(worker.is_ready, START_S)
-        await eventually(lambda: node_id in self.nodes())
-        return worker
-
-    def nodes(self) -> dict[str, dict[str, Any]]:
-        """Registered records by node id."""
-        lines = etcdctl(self.etcd, "get", "--prefix", "--print-value-only", NODES).splitlines()
-        return {node["node_id"]: node for node in map(json.loads, filter(None, lines))}
-
-    def close(self) -> None:
-        """Ends every worker."""
-        for worker in self._workers:
-            worker.kill()
 
 
 @pytest.fixture(scope="module")

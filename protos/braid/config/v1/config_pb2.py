@@ -27,7 +27,7 @@ from braid.routing.v1 import routing_pb2 as braid_dot_routing_dot_v1_dot_routing
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62raid/config/v1/config.proto\x12\x0f\x62raid.config.v1\x1a\"braid/inference/v1/inference.proto\x1a\x1e\x62raid/routing/v1/routing.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x9b\x02\n\x0cModelVersion\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03uri\x18\x03 \x01(\t\x12)\n\x05\x66iles\x18\x04 \x03(\x0b\x32\x1a.braid.config.v1.ModelFile\x12\x0e\n\x06\x66\x61mily\x18\x05 \x01(\t\x12.\n\x08paradigm\x18\x06 \x01(\x0e\x32\x1c.braid.inference.v1.Paradigm\x12\x18\n\x10parameters_total\x18\x07 \x01(\x04\x12\x19\n\x11parameters_active\x18\x08 \x01(\x04\x12\x13\n\x0bmax_context\x18\t \x01(\r\x12)\n\x08\x64\x65\x66\x61ults\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\"=\n\tModelFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\"\xf2\x03\n\x05Group\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x16\n\tmax_steps\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_batch_size\x18\x05 \x01(\rH\x01\x88\x01\x01\x12\x1c\n\x0fmax_concurrency\x18\x06 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cqueue_length\x18\x07 \x01(\rH\x03\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\x08 \x01(\rH\x04\x88\x01\x01\x12\x18\n\x0bmax_context\x18\t \x01(\rH\x05\x88\x01\x01\x12!\n\x14\x63onfidence_threshold\x18\n \x01(\x02H\x06\x88\x01\x01\x12\x15\n\x08strategy\x18\x0b \x01(\tH\x07\x88\x01\x01\x12\x13\n\x06\x66\x61\x63tor\x18\x0c \x01(\x02H\x08\x88\x01\x01\x12\x1a\n\rentropy_bound\x18\r \x01(\x02H\t\x88\x01\x01\x42\x0c\n\n_max_stepsB\x11\n\x0f_max_batch_sizeB\x12\n\x10_max_concurrencyB\x0f\n\r_queue_lengthB\x11\n\x0f_max_new_tokensB\x0e\n\x0c_max_contextB\x17\n\x15_confidence_thresholdB\x0b\n\t_strategyB\t\n\x07_factorB\x10\n\x0e_entropy_bound\"w\n\x14RegisterModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03uri\x18\x03 \x01(\t\x12\x32\n\x0e\x65xpected_files\x18\x04 \x03(\x0b\x32\x1a.braid.config.v1.ModelFile\"_\n\x15RegisterModelResponse\x12\x34\n\rmodel_version\x18\x01 \x01(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\"\n\x11ListModelsRequest\x12\r\n\x05model\x18\x01 \x01(\t\"]\n\x12ListModelsResponse\x12\x35\n\x0emodel_versions\x18\x01 \x03(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"1\n\x0fGetModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"Z\n\x10GetModelResponse\x12\x34\n\rmodel_version\x18\x01 \x01(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"r\n\x10PutPolicyRequest\x12(\n\x06policy\x18\x01 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12\x1e\n\x11\x65xpected_revision\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_expected_revision\"7\n\x11PutPolicyResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x10\n\x08warnings\x18\x02 \x03(\t\"\x12\n\x10GetPolicyRequest\"O\n\x11GetPolicyResponse\x12(\n\x06policy\x18\x01 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\xc7\x01\n\x11SetTrafficRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12>\n\x06shares\x18\x02 \x03(\x0b\x32..braid.config.v1.SetTrafficRequest.SharesEntry\x12\x1e\n\x11\x65xpected_revision\x18\x03 \x01(\x03H\x00\x88\x01\x01\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x42\x14\n\x12_expected_revision\"&\n\x12SetTrafficResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\"\"\n\x11GetTrafficRequest\x12\r\n\x05model\x18\x01 \x01(\t\"\x96\x01\n\x12GetTrafficResponse\x12?\n\x06shares\x18\x01 \x03(\x0b\x32/.braid.config.v1.GetTrafficResponse.SharesEntry\x12\x10\n\x08revision\x18\x02 \x01(\x03\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"n\n\x0fPutGroupRequest\x12%\n\x05group\x18\x01 \x01(\x0b\x32\x16.braid.config.v1.Group\x12\x1e\n\x11\x65xpected_revision\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_expected_revision\"$\n\x10PutGroupResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\" \n\x0fGetGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"K\n\x10GetGroupResponse\x12%\n\x05group\x18\x01 \x01(\x0b\x32\x16.braid.config.v1.Group\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\x13\n\x11ListGroupsRequest\"N\n\x12ListGroupsResponse\x12&\n\x06groups\x18\x01 \x03(\x0b\x32\x16.braid.config.v1.Group\x12\x10\n\x08revision\x18\x02 \x01(\x03\x32\xe6\x06\n\rConfigService\x12^\n\rRegisterModel\x12%.braid.config.v1.RegisterModelRequest\x1a&.braid.config.v1.RegisterModelResponse\x12U\n\nListModels\x12\".braid.config.v1.ListModelsRequest\x1a#.braid.config.v1.ListModelsResponse\x12O\n\x08GetModel\x12 .braid.config.v1.GetModelRequest\x1a!.braid.config.v1.GetModelResponse\x12R\n\tPutPolicy\x12!.braid.config.v1.PutPolicyRequest\x1a\".braid.config.v1.PutPolicyResponse\x12R\n\tGetPolicy\x12!.braid.config.v1.GetPolicyRequest\x1a\".braid.config.v1.GetPolicyResponse\x12U\n\nSetTraffic\x12\".braid.config.v1.SetTrafficRequest\x1a#.braid.config.v1.SetTrafficResponse\x12U\n\nGetTraffic\x12\".braid.config.v1.GetTrafficRequest\x1a#.braid.config.v1.GetTrafficResponse\x12O\n\x08PutGroup\x12 .braid.config.v1.PutGroupRequest\x1a!.braid.config.v1.PutGroupResponse\x12O\n\x08GetGroup\x12 .braid.config.v1.GetGroupRequest\x1a!.braid.config.v1.GetGroupResponse\x12U\n\nListGroups\x12\".braid.config.v1.ListGroupsRequest\x1a#.braid.config.v1.ListGroupsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x62raid/config/v1/config.proto\x12\x0f\x62raid.config.v1\x1a\"braid/inference/v1/inference.proto\x1a\x1e\x62raid/routing/v1/routing.proto\x1a\x1cgoogle/protobuf/struct.proto\"\x9b\x02\n\x0cModelVersion\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03uri\x18\x03 \x01(\t\x12)\n\x05\x66iles\x18\x04 \x03(\x0b\x32\x1a.braid.config.v1.ModelFile\x12\x0e\n\x06\x66\x61mily\x18\x05 \x01(\t\x12.\n\x08paradigm\x18\x06 \x01(\x0e\x32\x1c.braid.inference.v1.Paradigm\x12\x18\n\x10parameters_total\x18\x07 \x01(\x04\x12\x19\n\x11parameters_active\x18\x08 \x01(\x04\x12\x13\n\x0bmax_context\x18\t \x01(\r\x12)\n\x08\x64\x65\x66\x61ults\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\"=\n\tModelFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\nsize_bytes\x18\x02 \x01(\x04\x12\x0e\n\x06sha256\x18\x03 \x01(\t\"\x98\x04\n\x05Group\x12\r\n\x05group\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x16\n\tmax_steps\x18\x04 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_batch_size\x18\x05 \x01(\rH\x01\x88\x01\x01\x12\x1c\n\x0fmax_concurrency\x18\x06 \x01(\rH\x02\x88\x01\x01\x12\x19\n\x0cqueue_length\x18\x07 \x01(\rH\x03\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\x08 \x01(\rH\x04\x88\x01\x01\x12\x18\n\x0bmax_context\x18\t \x01(\rH\x05\x88\x01\x01\x12!\n\x14\x63onfidence_threshold\x18\n \x01(\x02H\x06\x88\x01\x01\x12\x15\n\x08strategy\x18\x0b \x01(\tH\x07\x88\x01\x01\x12\x13\n\x06\x66\x61\x63tor\x18\x0c \x01(\x02H\x08\x88\x01\x01\x12\x1a\n\rentropy_bound\x18\r \x01(\x02H\t\x88\x01\x01\x12\x16\n\tlog_level\x18\x0e \x01(\tH\n\x88\x01\x01\x42\x0c\n\n_max_stepsB\x11\n\x0f_max_batch_sizeB\x12\n\x10_max_concurrencyB\x0f\n\r_queue_lengthB\x11\n\x0f_max_new_tokensB\x0e\n\x0c_max_contextB\x17\n\x15_confidence_thresholdB\x0b\n\t_strategyB\t\n\x07_factorB\x10\n\x0e_entropy_boundB\x0c\n\n_log_level\"w\n\x14RegisterModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0b\n\x03uri\x18\x03 \x01(\t\x12\x32\n\x0e\x65xpected_files\x18\x04 \x03(\x0b\x32\x1a.braid.config.v1.ModelFile\"_\n\x15RegisterModelResponse\x12\x34\n\rmodel_version\x18\x01 \x01(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\"\n\x11ListModelsRequest\x12\r\n\x05model\x18\x01 \x01(\t\"]\n\x12ListModelsResponse\x12\x35\n\x0emodel_versions\x18\x01 \x03(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"1\n\x0fGetModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"Z\n\x10GetModelResponse\x12\x34\n\rmodel_version\x18\x01 \x01(\x0b\x32\x1d.braid.config.v1.ModelVersion\x12\x10\n\x08revision\x18\x02 \x01(\x03\"r\n\x10PutPolicyRequest\x12(\n\x06policy\x18\x01 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12\x1e\n\x11\x65xpected_revision\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_expected_revision\"7\n\x11PutPolicyResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x10\n\x08warnings\x18\x02 \x03(\t\"\x12\n\x10GetPolicyRequest\"O\n\x11GetPolicyResponse\x12(\n\x06policy\x18\x01 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\xc7\x01\n\x11SetTrafficRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12>\n\x06shares\x18\x02 \x03(\x0b\x32..braid.config.v1.SetTrafficRequest.SharesEntry\x12\x1e\n\x11\x65xpected_revision\x18\x03 \x01(\x03H\x00\x88\x01\x01\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x42\x14\n\x12_expected_revision\"&\n\x12SetTrafficResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\"\"\n\x11GetTrafficRequest\x12\r\n\x05model\x18\x01 \x01(\t\"\x96\x01\n\x12GetTrafficResponse\x12?\n\x06shares\x18\x01 \x03(\x0b\x32/.braid.config.v1.GetTrafficResponse.SharesEntry\x12\x10\n\x08revision\x18\x02 \x01(\x03\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"n\n\x0fPutGroupRequest\x12%\n\x05group\x18\x01 \x01(\x0b\x32\x16.braid.config.v1.Group\x12\x1e\n\x11\x65xpected_revision\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x14\n\x12_expected_revision\"$\n\x10PutGroupResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\" \n\x0fGetGroupRequest\x12\r\n\x05group\x18\x01 \x01(\t\"K\n\x10GetGroupResponse\x12%\n\x05group\x18\x01 \x01(\x0b\x32\x16.braid.config.v1.Group\x12\x10\n\x08revision\x18\x02 \x01(\x03\"\x13\n\x11ListGroupsRequest\"N\n\x12ListGroupsResponse\x12&\n\x06groups\x18\x01 \x03(\x0b\x32\x16.braid.config.v1.Group\x12\x10\n\x08revision\x18\x02 \x01(\x03\x32\xe6\x06\n\rConfigService\x12^\n\rRegisterModel\x12%.braid.config.v1.RegisterModelRequest\x1a&.braid.config.v1.RegisterModelResponse\x12U\n\nListModels\x12\".braid.config.v1.ListModelsRequest\x1a#.braid.config.v1.ListModelsResponse\x12O\n\x08GetModel\x12 .braid.config.v1.GetModelRequest\x1a!.braid.config.v1.GetModelResponse\x12R\n\tPutPolicy\x12!.braid.config.v1.PutPolicyRequest\x1a\".braid.config.v1.PutPolicyResponse\x12R\n\tGetPolicy\x12!.braid.config.v1.GetPolicyRequest\x1a\".braid.config.v1.GetPolicyResponse\x12U\n\nSetTraffic\x12\".braid.config.v1.SetTrafficRequest\x1a#.braid.config.v1.SetTrafficResponse\x12U\n\nGetTraffic\x12\".braid.config.v1.GetTrafficRequest\x1a#.braid.config.v1.GetTrafficResponse\x12O\n\x08PutGroup\x12 .braid.config.v1.PutGroupRequest\x1a!.braid.config.v1.PutGroupResponse\x12O\n\x08GetGroup\x12 .braid.config.v1.GetGroupRequest\x1a!.braid.config.v1.GetGroupResponse\x12U\n\nListGroups\x12\".braid.config.v1.ListGroupsRequest\x1a#.braid.config.v1.ListGroupsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,51 +43,51 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELFILE']._serialized_start=433
   _globals['_MODELFILE']._serialized_end=494
   _globals['_GROUP']._serialized_start=497
-  _globals['_GROUP']._serialized_end=995
-  _globals['_REGISTERMODELREQUEST']._serialized_start=997
-  _globals['_REGISTERMODELREQUEST']._serialized_end=1116
-  _globals['_REGISTERMODELRESPONSE']._serialized_start=1118
-  _globals['_REGISTERMODELRESPONSE']._serialized_end=1213
-  _globals['_LISTMODELSREQUEST']._serialized_start=1215
-  _globals['_LISTMODELSREQUEST']._serialized_end=1249
-  _globals['_LISTMODELSRESPONSE']._serialized_start=1251
-  _globals['_LISTMODELSRESPONSE']._serialized_end=1344
-  _globals['_GETMODELREQUEST']._serialized_start=1346
-  _globals['_GETMODELREQUEST']._serialized_end=1395
-  _globals['_GETMODELRESPONSE']._serialized_start=1397
-  _globals['_GETMODELRESPONSE']._serialized_end=1487
-  _globals['_PUTPOLICYREQUEST']._serialized_start=1489
-  _globals['_PUTPOLICYREQUEST']._serialized_end=1603
-  _globals['_PUTPOLICYRESPONSE']._serialized_start=1605
-  _globals['_PUTPOLICYRESPONSE']._serialized_end=1660
-  _globals['_GETPOLICYREQUEST']._serialized_start=1662
-  _globals['_GETPOLICYREQUEST']._serialized_end=1680
-  _globals['_GETPOLICYRESPONSE']._serialized_start=1682
-  _globals['_GETPOLICYRESPONSE']._serialized_end=1761
-  _globals['_SETTRAFFICREQUEST']._serialized_start=1764
-  _globals['_SETTRAFFICREQUEST']._serialized_end=1963
-  _globals['_SETTRAFFICREQUEST_SHARESENTRY']._serialized_start=1896
-  _globals['_SETTRAFFICREQUEST_SHARESENTRY']._serialized_end=1941
-  _globals['_SETTRAFFICRESPONSE']._serialized_start=1965
-  _globals['_SETTRAFFICRESPONSE']._serialized_end=2003
-  _globals['_GETTRAFFICREQUEST']._serialized_start=2005
-  _globals['_GETTRAFFICREQUEST']._serialized_end=2039
-  _globals['_GETTRAFFICRESPONSE']._serialized_start=2042
-  _globals['_GETTRAFFICRESPONSE']._serialized_end=2192
-  _globals['_GETTRAFFICRESPONSE_SHARESENTRY']._serialized_start=1896
-  _globals['_GETTRAFFICRESPONSE_SHARESENTRY']._serialized_end=1941
-  _globals['_PUTGROUPREQUEST']._serialized_start=2194
-  _globals['_PUTGROUPREQUEST']._serialized_end=2304
-  _globals['_PUTGROUPRESPONSE']._serialized_start=2306
-  _globals['_PUTGROUPRESPONSE']._serialized_end=2342
-  _globals['_GETGROUPREQUEST']._serialized_start=2344
-  _globals['_GETGROUPREQUEST']._serialized_end=2376
-  _globals['_GETGROUPRESPONSE']._serialized_start=2378
-  _globals['_GETGROUPRESPONSE']._serialized_end=2453
-  _globals['_LISTGROUPSREQUEST']._serialized_start=2455
-  _globals['_LISTGROUPSREQUEST']._serialized_end=2474
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=2476
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=2554
-  _globals['_CONFIGSERVICE']._serialized_start=2557
-  _globals['_CONFIGSERVICE']._serialized_end=3427
+  _globals['_GROUP']._serialized_end=1033
+  _globals['_REGISTERMODELREQUEST']._serialized_start=1035
+  _globals['_REGISTERMODELREQUEST']._serialized_end=1154
+  _globals['_REGISTERMODELRESPONSE']._serialized_start=1156
+  _globals['_REGISTERMODELRESPONSE']._serialized_end=1251
+  _globals['_LISTMODELSREQUEST']._serialized_start=1253
+  _globals['_LISTMODELSREQUEST']._serialized_end=1287
+  _globals['_LISTMODELSRESPONSE']._serialized_start=1289
+  _globals['_LISTMODELSRESPONSE']._serialized_end=1382
+  _globals['_GETMODELREQUEST']._serialized_start=1384
+  _globals['_GETMODELREQUEST']._serialized_end=1433
+  _globals['_GETMODELRESPONSE']._serialized_start=1435
+  _globals['_GETMODELRESPONSE']._serialized_end=1525
+  _globals['_PUTPOLICYREQUEST']._serialized_start=1527
+  _globals['_PUTPOLICYREQUEST']._serialized_end=1641
+  _globals['_PUTPOLICYRESPONSE']._serialized_start=1643
+  _globals['_PUTPOLICYRESPONSE']._serialized_end=1698
+  _globals['_GETPOLICYREQUEST']._serialized_start=1700
+  _globals['_GETPOLICYREQUEST']._serialized_end=1718
+  _globals['_GETPOLICYRESPONSE']._serialized_start=1720
+  _globals['_GETPOLICYRESPONSE']._serialized_end=1799
+  _globals['_SETTRAFFICREQUEST']._serialized_start=1802
+  _globals['_SETTRAFFICREQUEST']._serialized_end=2001
+  _globals['_SETTRAFFICREQUEST_SHARESENTRY']._serialized_start=1934
+  _globals['_SETTRAFFICREQUEST_SHARESENTRY']._serialized_end=1979
+  _globals['_SETTRAFFICRESPONSE']._serialized_start=2003
+  _globals['_SETTRAFFICRESPONSE']._serialized_end=2041
+  _globals['_GETTRAFFICREQUEST']._serialized_start=2043
+  _globals['_GETTRAFFICREQUEST']._serialized_end=2077
+  _globals['_GETTRAFFICRESPONSE']._serialized_start=2080
+  _globals['_GETTRAFFICRESPONSE']._serialized_end=2230
+  _globals['_GETTRAFFICRESPONSE_SHARESENTRY']._serialized_start=1934
+  _globals['_GETTRAFFICRESPONSE_SHARESENTRY']._serialized_end=1979
+  _globals['_PUTGROUPREQUEST']._serialized_start=2232
+  _globals['_PUTGROUPREQUEST']._serialized_end=2342
+  _globals['_PUTGROUPRESPONSE']._serialized_start=2344
+  _globals['_PUTGROUPRESPONSE']._serialized_end=2380
+  _globals['_GETGROUPREQUEST']._serialized_start=2382
+  _globals['_GETGROUPREQUEST']._serialized_end=2414
+  _globals['_GETGROUPRESPONSE']._serialized_start=2416
+  _globals['_GETGROUPRESPONSE']._serialized_end=2491
+  _globals['_LISTGROUPSREQUEST']._serialized_start=2493
+  _globals['_LISTGROUPSREQUEST']._serialized_end=2512
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=2514
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=2592
+  _globals['_CONFIGSERVICE']._serialized_start=2595
+  _globals['_CONFIGSERVICE']._serialized_end=3465
 # @@protoc_insertion_point(module_scope)

@@ -44,7 +44,7 @@ class ModelFile(_message.Message):
     def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class Group(_message.Message):
-    __slots__ = ("group", "model", "version", "max_steps", "max_batch_size", "max_concurrency", "queue_length", "max_new_tokens", "max_context", "confidence_threshold", "strategy", "factor", "entropy_bound")
+    __slots__ = ("group", "model", "version", "max_steps", "max_batch_size", "max_concurrency", "queue_length", "max_new_tokens", "max_context", "confidence_threshold", "strategy", "factor", "entropy_bound", "log_level")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -58,6 +58,7 @@ class Group(_message.Message):
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
     FACTOR_FIELD_NUMBER: _ClassVar[int]
     ENTROPY_BOUND_FIELD_NUMBER: _ClassVar[int]
+    LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     group: str
     model: str
     version: str
@@ -71,7 +72,8 @@ class Group(_message.Message):
     strategy: str
     factor: float
     entropy_bound: float
-    def __init__(self, group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., max_steps: _Optional[int] = ..., max_batch_size: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., queue_length: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., max_context: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ...) -> None: ...
+    log_level: str
+    def __init__(self, group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., max_steps: _Optional[int] = ..., max_batch_size: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., queue_length: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., max_context: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ..., log_level: _Optional[str] = ...) -> None: ...
 
 class RegisterModelRequest(_message.Message):
     __slots__ = ("model", "version", "uri", "expected_files")

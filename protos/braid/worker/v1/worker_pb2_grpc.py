@@ -50,6 +50,21 @@ class WorkerServiceStub:
                 request_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.DrainRequest.SerializeToString,
                 response_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.DrainResponse.FromString,
                 _registered_method=True)
+        self.Resume = channel.unary_unary(
+                '/braid.worker.v1.WorkerService/Resume',
+                request_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.ResumeRequest.SerializeToString,
+                response_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.ResumeResponse.FromString,
+                _registered_method=True)
+        self.LoadModel = channel.unary_unary(
+                '/braid.worker.v1.WorkerService/LoadModel',
+                request_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelRequest.SerializeToString,
+                response_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelResponse.FromString,
+                _registered_method=True)
+        self.UnloadModel = channel.unary_unary(
+                '/braid.worker.v1.WorkerService/UnloadModel',
+                request_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelRequest.SerializeToString,
+                response_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelResponse.FromString,
+                _registered_method=True)
 
 
 class WorkerServiceServicer:
@@ -79,6 +94,32 @@ class WorkerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Resume(self, request, context):
+        """Takes a drained node into service again: it registers and takes calls. A
+        node that serves already stays as it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LoadModel(self, request, context):
+        """Loads a version beside the one that serves, tests it and puts it in its
+        place; calls of the old one end as they began, then it is freed. Answers
+        once the new one serves, or with FAILED_PRECONDITION and the reason, and the
+        old one stays. Holds until the group's record is put anew. A drained node
+        stays drained.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnloadModel(self, request, context):
+        """Frees the version of a drained node: it takes no memory until LoadModel.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_WorkerServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -96,6 +137,21 @@ def add_WorkerServiceServicer_to_server(servicer, server):
                     servicer.Drain,
                     request_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.DrainRequest.FromString,
                     response_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.DrainResponse.SerializeToString,
+            ),
+            'Resume': grpc.unary_unary_rpc_method_handler(
+                    servicer.Resume,
+                    request_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.ResumeRequest.FromString,
+                    response_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.ResumeResponse.SerializeToString,
+            ),
+            'LoadModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.LoadModel,
+                    request_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelRequest.FromString,
+                    response_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelResponse.SerializeToString,
+            ),
+            'UnloadModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnloadModel,
+                    request_deserializer=braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelRequest.FromString,
+                    response_serializer=braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -180,6 +236,87 @@ class WorkerService:
             '/braid.worker.v1.WorkerService/Drain',
             braid_dot_worker_dot_v1_dot_worker__pb2.DrainRequest.SerializeToString,
             braid_dot_worker_dot_v1_dot_worker__pb2.DrainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Resume(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.worker.v1.WorkerService/Resume',
+            braid_dot_worker_dot_v1_dot_worker__pb2.ResumeRequest.SerializeToString,
+            braid_dot_worker_dot_v1_dot_worker__pb2.ResumeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LoadModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.worker.v1.WorkerService/LoadModel',
+            braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelRequest.SerializeToString,
+            braid_dot_worker_dot_v1_dot_worker__pb2.LoadModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnloadModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.worker.v1.WorkerService/UnloadModel',
+            braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelRequest.SerializeToString,
+            braid_dot_worker_dot_v1_dot_worker__pb2.UnloadModelResponse.FromString,
             options,
             channel_credentials,
             insecure,

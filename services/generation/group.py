@@ -1,4 +1,4 @@
-"""A worker's limits as its group's record has them, applied while it runs."""
+"""What a group's record says to its workers, followed while they run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.chassis.last_good import LastGood
 from services.chassis.mirror import Mirror
 from services.chassis.mirror_state import Changes, MirrorState
 from services.chassis.registry import Registry
-from services.generation.limits import Limits
+from services.generation.types import VersionName
 
 log = structlog.get_logger()
 
@@ -26,16 +26,20 @@ def parse_group(key: str, value: bytes) -> Group:
     return group
 
 
-class GroupLimits:
-    """Follows ``/braid/groups/{group}``; a bad value leaves the last good one in force."""
+def version_of(group: Group, own: VersionName) -> VersionName:
+    """What the group's workers are to serve; ``own`` where it does not say."""
+    return VersionName(group.model or own.model, group.version or own.version)
 
-    def __init__(
-        self, registry: Registry, group: str, own: Limits, apply: Callable[[Limits], None]
-    ) -> None:
+
+class FollowedGroup:
+    """Follows ``/braid/groups/{group}``; a bad value leaves the last good one in force.
+
+    ``apply`` gets each record that is put, an empty one where there is none any more.
+    """
+
+    def __init__(self, registry: Registry, group: str, apply: Callable[[Group], None]) -> None:
         self._key = group_key(group)
-        self._own = own
         self._apply = apply
-        self._limits = own
         self._groups = LastGood(self._key, parse_group)
         self._mirror = Mirror(registry, GROUPS)
         self._mirror.subscribe(self._changed)
@@ -50,11 +54,6 @@ class GroupLimits:
         await self._mirror.run()
 
     def _changed(self, _state: MirrorState, changes: Changes) -> None:
-        if not self._groups.update(changes):
-            return
-        group = self._groups.values.get(self._key)
-        limits = self._own.under(group) if group else self._own
-        if limits != self._limits:
-            self._limits = limits
-            log.info("limits_changed", key=self._key)
-            self._apply(limits)
+        if self._groups.update(changes) and self.valid:
+            log.info("group_changed", key=self._key)
+            self._apply(self._groups.values.get(self._key, Group()))
