@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from services.diffusion_worker.sequence import BlockModel, BlockSequence
 from services.generation.sampling import Predictions
-from services.generation.sequence import Head, Progress, Rows
-from services.generation.types import DenoisingPlan, Job
+from services.generation.sequence import Head, Piece, Progress, Rows
+from services.generation.types import DenoisingPlan, FinishReason, Job
 
 
 class WholeCanvasSequence(BlockSequence):
@@ -59,6 +59,11 @@ class WholeCanvasSequence(BlockSequence):
         if self._keeps_prefix:
             self._kept = self._left
         return super().accept(predictions)
+
+    def _finish(self, pieces: tuple[Piece, ...] = ()) -> Progress:
+        """As of any answer; one that fills the place before a suffix is whole."""
+        progress = super()._finish(pieces)
+        return Progress(progress.pieces, FinishReason.STOP) if self._job.suffix_ids else progress
 
     def _whole(self) -> list[int]:
         """Everything that is seen, masks where nothing is decided."""

@@ -77,16 +77,18 @@ class Planner:
         if request.constraint is not None and request.constraint.kind == "template":
             return self._template(request, request.constraint.value, limits)
         form = self._form(request.constraint)
-        source = request.input
+        source, shares = request.input, tuple[int, ...]()
         edit = source if isinstance(source, Edit) and source.spans else None
         if edit:
             start, end = edit.spans[0]
             source = gap_of(edit, edit.text[:start], end)
-        job, truncated = self._job(request, source, limits)
-        if edit and job.max_new_tokens < len(edit.spans):
+            shares = self._lengths(request, edit, limits)
+        self._refuse_unmeasured(request)
+        job, truncated = self._job(_with_tokens(request, shares), source, limits)
+        if edit and not shares and job.max_new_tokens < len(edit.spans):
             raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
         if form is None:
-            return Plan(job, truncated, None, edit)
+            return Plan(job, truncated, None, edit, shares)
         if self._card.family in STEERED and not edit and not job.thinking:
             job = _kept_to(form, job, request.denoising)
         exact = form.exact and job.automaton is not None
@@ -94,7 +96,7 @@ class Planner:
             raise UnsupportedParameter.field(
                 "diffusion.drafts", "is not supported where the answer is judged before it is sent"
             )
-        return Plan(job, truncated, form.check, edit, exact=exact)
+        return Plan(job, truncated, form.check, edit, shares, exact)
 
     def _template(self, request: Request, value: str, limits: Limits) -> Plan:
         """Every gap as an infill of its own, in order."""
@@ -109,9 +111,8 @@ class Planner:
             raise _over("constraint.template", tokens, most)
         edit = template.as_edit(request.input.text)
         place = template.places[0]
-        sampling = replace(request.sampling, max_new_tokens=template.tokens[0])
         gap = gap_of(edit, edit.text[:place], place)
-        job, truncated = self._job(replace(request, sampling=sampling), gap, limits)
+        job, truncated = self._job(_with_tokens(request, template.tokens), gap, limits)
         return Plan(job, truncated, None, edit, template.tokens)
 
     def gap(
@@ -128,6 +129,30 @@ class Planner:
             max_new_tokens=max_new_tokens,
         )
         return job, encoded.truncated
+
+    def _lengths(self, request: Request, edit: Edit, limits: Limits) -> tuple[int, ...]:
+        """Tokens for each span, where a span's length stands: as many as it had, unless told.
+
+        Raises LimitExceeded where that is more than the limit.
+        """
+        if not self._card.sees_right or request.sampling.max_new_tokens is not None:
+            return ()
+        lengths = tuple(
+            max(1, self._prompts.length(edit.text[start:end])) for start, end in edit.spans
+        )
+        if sum(lengths) > limits.max_new_tokens:
+            raise _over("edit.spans", sum(lengths), limits.max_new_tokens)
+        return lengths
+
+    def _refuse_unmeasured(self, request: Request) -> None:
+        """A gap before a suffix that stands where it stands needs a length."""
+        source, given = request.input, request.sampling.max_new_tokens
+        gap = isinstance(source, Infill) and bool(source.suffix)
+        if self._card.sees_right and gap and given is None:
+            raise UnsupportedParameter.field(
+                "sampling.max_new_tokens",
+                "must be set: this model fills a gap of just so many tokens before a suffix",
+            )
 
     def _job(self, request: Request, source: Input, limits: Limits) -> tuple[Job, bool]:
         sampling = request.sampling
@@ -225,6 +250,13 @@ def _kept_to(form: Form, job: Job, asked: Denoising | None) -> Job:
             f"{job.max_new_tokens} do not hold the shortest answer of {shortest} tokens",
         )
     return replace(job, automaton=form.automaton, echoes=())
+
+
+def _with_tokens(request: Request, shares: tuple[int, ...]) -> Request:
+    """``request`` for the first of several gaps, whose tokens are given."""
+    if not shares:
+        return request
+    return replace(request, sampling=replace(request.sampling, max_new_tokens=shares[0]))
 
 
 def gap_of(edit: Edit, written: str, end: int) -> Infill:

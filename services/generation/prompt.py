@@ -59,6 +59,10 @@ class PromptEncoder:
             raise _too_long(source, f"{len(encoded)} tokens", room)
         return encoded
 
+    def length(self, text: str) -> int:
+        """Tokens of a text by itself."""
+        return len(self._codec.encode(text))
+
     def _render(self, template: str, **values: str) -> list[int]:
         return self._codec.render(template, values)
 

@@ -140,12 +140,13 @@ def test_what_stands_behind_the_answer_counts(model: CountingModel) -> None:
 
 @pytest.mark.parametrize("max_new_tokens", [1, 5, BLOCK, 13, 33])
 def test_never_more_tokens_than_asked(model: CountingModel, max_new_tokens: int) -> None:
-    """Exactly max_new_tokens where no end comes; the last block may be short."""
+    """Exactly max_new_tokens where no end comes; before a suffix that is the whole gap."""
     family = MaskedDiffusion(ENDLESS, logit_shift=False)
-    [answer] = decode(model, family, [job(max_new_tokens=max_new_tokens, suffix_ids=SUFFIX)])
-    assert answer.finish is FinishReason.LENGTH
-    assert len(answer.tokens) == max_new_tokens
-    assert MASK not in answer.tokens
+    for suffix, reason in ((SUFFIX, FinishReason.STOP), ((), FinishReason.LENGTH)):
+        [answer] = decode(model, family, [job(max_new_tokens=max_new_tokens, suffix_ids=suffix)])
+        assert answer.finish is reason
+        assert len(answer.tokens) == max_new_tokens
+        assert MASK not in answer.tokens
 
 
 def test_ends_at_the_first_resolved_end_token(module: PreTrainedModel) -> None:

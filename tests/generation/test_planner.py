@@ -315,6 +315,30 @@ def test_no_reasoning_before_infill_and_edit(source: Any) -> None:
     assert plan(AUTOREGRESSIVE, source, thinking=Thinking(enabled=False))
 
 
+def test_a_gap_whose_length_stands_has_to_be_given_one() -> None:
+    """A model that sees both sides fills just so many tokens; without a suffix it may end."""
+    both_sides = planner(DIFFUSION, family="masked_diffusion")
+    with pytest.raises(UnsupportedParameter) as caught:
+        both_sides.plan(request(Infill("a", "b")), LIMITS)
+    assert caught.value.violations[0].field == "sampling.max_new_tokens"
+    given = request(Infill("a", "b"), sampling=Sampling(max_new_tokens=5))
+    assert both_sides.plan(given, LIMITS).job.max_new_tokens == 5
+    assert both_sides.plan(request(Infill("a", "")), LIMITS).job.max_new_tokens == 64
+
+
+def test_spans_whose_length_stands_keep_the_one_they_had() -> None:
+    """Unless the caller says how many tokens there are for all of them; an empty one gets one."""
+    both_sides = planner(DIFFUSION, family="masked_diffusion")
+    source = Edit("one two three", "", ((0, 3), (4, 4), (8, 13)))
+    unsaid = both_sides.plan(request(source), LIMITS)
+    assert (unsaid.shares, unsaid.job.max_new_tokens) == ((3, 1, 5), 3)
+    told = both_sides.plan(request(source, sampling=Sampling(max_new_tokens=12)), LIMITS)
+    assert (told.shares, told.job.max_new_tokens) == ((), 12)
+    with pytest.raises(LimitExceeded) as caught:
+        both_sides.plan(request(Edit("x" * 99, "", ((0, 99),))), LIMITS)
+    assert caught.value.violations[0].field == "edit.spans"
+
+
 def test_infill_leaves_room_for_its_answer() -> None:
     """A long infill is cut so that max_new_tokens fit behind it."""
     asked = plan(DIFFUSION, Infill("x" * 999, "y"), sampling=Sampling(max_new_tokens=40))
