@@ -164,6 +164,12 @@ class QueueFull(ServiceError):
     code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL"
 
 
+class WaitTooLong(ServiceError):
+    """The call's turn would come after its deadline."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "WAIT_TOO_LONG"
+
+
 class SlowReader(ServiceError):
     """The caller did not read its stream for too long."""
 

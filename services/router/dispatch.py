@@ -12,6 +12,7 @@ import grpc.aio
 
 from services.chassis.channel import LEAST_TIME_S
 from services.chassis.errors import DeadlineExceeded, RegistryUnavailable, ServiceError
+from services.router.admission import Admission
 from services.router.attempt import Attempt, Metadata, Sending
 from services.router.ejection import Ejections
 from services.router.features import Features
@@ -19,7 +20,7 @@ from services.router.hedging import Race
 from services.router.links import Links
 from services.router.metrics import RouterMetrics
 from services.router.passage import Passage, TableSource
-from services.router.policy import Decision, choose, overrides_of, peer_of
+from services.router.policy import Decision, choose, overrides_of, pool_of
 from services.router.pool import NOBODY
 from services.router.retry_budget import RetryBudget
 from services.router.worker_failures import blames_node, may_go_again, own_fault
@@ -37,6 +38,7 @@ class Ways:
 
     tables: TableSource
     links: Links
+    admission: Admission
     ejections: Ejections
     budget: RetryBudget
     metrics: RouterMetrics
@@ -63,6 +65,8 @@ class Dispatcher:
         tried, failure = NOBODY, None
         while True:
             decision = self._decide(passage, features, tried, failure)
+            if decision.node.load.saturated:
+                decision = await self._admitted(passage, decision, features, tried)
             try:
                 attempt = self._open(passage, decision, features, metadata)
                 return await self._run(passage, decision, attempt, features, sending)
@@ -89,6 +93,16 @@ class Dispatcher:
                 raise
             raise own_fault(failure) or failure from None
         return passage.decision
+
+    async def _admitted(
+        self, passage: Passage, decision: Decision, features: Features, tried: frozenset[str]
+    ) -> Decision:
+        """A node with room for a call that met none, perhaps after a while."""
+        left_s = self._remaining_s(passage, decision.rule.route.timeout_s)
+        ends_at = time.monotonic() + left_s
+        placed = await self._ways.admission.place(decision, features, ends_at, tried)
+        passage.decision = placed
+        return placed
 
     def _goes_again(
         self, passage: Passage, features: Features, error: grpc.aio.AioRpcError, tries: int
@@ -135,7 +149,7 @@ class Dispatcher:
             self._blame(attempt, error)
             raise
         finally:
-            attempt.close()
+            self._close(attempt)
 
     async def _raced(
         self,
@@ -169,17 +183,17 @@ class Dispatcher:
                 raise
         finally:
             for attempt in attempts:
-                attempt.close()
+                self._close(attempt)
 
     def _hedge(
         self, passage: Passage, decision: Decision, features: Features, first: Attempt
     ) -> Attempt | None:
         """The same call to another node of the same version, if there is one to spare."""
         table, tried = self._ways.tables.table, frozenset({first.node.key})
-        peer = peer_of(decision.node, features, table, self._ways.rng, tried)
-        if peer is None or not self._ways.budget.withdraw():
+        peers = pool_of(decision.node, features, table, tried).with_room()
+        if not peers.nodes or not self._ways.budget.withdraw():
             return None
-        other = replace(decision, node=peer)
+        other = replace(decision, node=peers.draw(self._ways.rng))
         attempt = self._open(passage, other, features, first.metadata)
         passage.tried |= tried
         return attempt
@@ -198,6 +212,10 @@ class Dispatcher:
         answer = await sending.finish(passage.context, begun)
         self._ways.ejections.succeeded(attempt.node)
         return answer
+
+    def _close(self, attempt: Attempt) -> None:
+        attempt.close()
+        self._ways.admission.freed(attempt.node.record.group)
 
     def _blame(self, attempt: Attempt, error: grpc.aio.AioRpcError) -> None:
         if blames_node(error):

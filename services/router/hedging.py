@@ -62,9 +62,10 @@ class Race(Generic[T]):
         running = set(self._runs)
         while True:
             done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            good = [run for run in self._runs if run in done and run.exception() is None]
+            ended = [run for run in self._runs if run in done]
+            good = [run for run in ended if run.exception() is None]
             if good or not running:
-                return (good or list(done))[0]
+                return (good or ended)[0]
 
     async def _end(self) -> None:
         for run in self._runs:

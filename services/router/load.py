@@ -10,6 +10,9 @@ REPORT_LAG_S = 0.02
 NOMINAL_STEP_S = 0.02
 """Duration of a forward pass on a node that has not measured one."""
 
+SPARE = 4
+"""For each so many slots one call more is sent, so that no slot stands idle in between."""
+
 
 class Ticket:
     """One call that this router has running on a node."""
@@ -33,15 +36,50 @@ class NodeLoad:
         self.status: worker_pb2.NodeStatus | None = None
         self.reported_at = 0.0
         self.in_flight = 0
+        self.reserved = 0
+        """Places given to calls that are about to start."""
         self._pending = 0.0
         self._seconds_per_forward = NOMINAL_STEP_S
         self._unreported: dict[Ticket, None] = {}
         self._unreported_forwards = 0.0
+        self._others = 0
+        """Calls there that this router did not send."""
+        self._room = 0
+        """Calls it takes at once; 0: not known."""
 
     @property
     def drain_seconds(self) -> float:
         """Expected time until the work that waits there would be done."""
         return (self._pending + self._unreported_forwards) * self._seconds_per_forward
+
+    @property
+    def pending_forwards(self) -> float:
+        """Forward passes that the calls there still need."""
+        return self._pending + self._unreported_forwards
+
+    @property
+    def saturated(self) -> bool:
+        """Whether a further call would wait there rather than run."""
+        return 0 < self._room <= self.in_flight + self.reserved + self._others
+
+    @property
+    def forwards_per_second(self) -> float:
+        """How fast it gets through the work of all its slots."""
+        return 1 / self._seconds_per_forward
+
+    @property
+    def waiting_forwards(self) -> float:
+        """Work of the calls that wait for a slot there."""
+        if self.status is None:
+            return self._unreported_forwards
+        calls = self.status.running + self.status.queued
+        return self._pending * self.status.queued / max(calls, 1) + self._unreported_forwards
+
+    @property
+    def forwards_per_call(self) -> float:
+        """Work that a call there has left, on average."""
+        status = self.status
+        return self._pending / max(status.running + status.queued, 1) if status else 0.0
 
     def report(self, status: worker_pb2.NodeStatus, now: float) -> None:
         """Takes a status; it holds the work of every call that had arrived when it was made."""
@@ -55,6 +93,9 @@ class NodeLoad:
             if ticket.started > arrived_before:
                 break
             self._forget(ticket)
+        own = self.in_flight - len(self._unreported)
+        self._others = max(status.running + status.queued - own, 0)
+        self._room = status.slots + max(status.slots // SPARE, 1) if status.slots else 0
 
     def start(self, forwards: float, now: float) -> Ticket:
         """Counts a call that is sent there now."""

@@ -19,8 +19,10 @@ from services.chassis.process import Stop, run_service
 from services.chassis.registration import Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
+from services.router.admission import Admission
 from services.router.dispatch import Dispatcher, Ways
 from services.router.ejection import Ejections
+from services.router.group_metrics import GroupMetrics
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
@@ -58,10 +60,13 @@ class Router:
         counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
         self._ejections = Ejections(self._live, counts.ejected, later)
         self._live.subscribe(self._ejections.review)
-        ways = Ways(self._live, links, self._ejections, RetryBudget(), counts, rng)
+        admission = Admission(self._live, counts, rng, settings.queue_length)
+        self._live.subscribe(admission.review)
+        GroupMetrics(self._live, admission, metrics)
+        ways = Ways(self._live, links, admission, self._ejections, RetryBudget(), counts, rng)
         dispatcher = Dispatcher(ways, settings.default_deadline_s)
         proxy = InferenceProxy(dispatcher, Journal(counts, self._live))
-        servicer = RouterServicer(self._live, self._mirror, rng)
+        servicer = RouterServicer(self._live, self._mirror, admission, rng)
         add = routing_pb2_grpc.add_RouterServiceServicer_to_server
         self._inference = RpcServer(
             f"{settings.host}:{settings.port}", [ServiceEntry(SERVICE, add_proxy, proxy)]

@@ -74,6 +74,12 @@ class RouterMetrics:
             ("answered",),
             registry=registry,
         )
+        self._admissions = Counter(
+            "braid_router_admissions_total",
+            "Calls that found no room on a node, by what became of them.",
+            ("group", "outcome"),
+            registry=registry,
+        )
         self.retry_budget = Gauge(
             "braid_router_retry_budget", "Second tries that calls have paid for.", registry=registry
         )
@@ -95,6 +101,10 @@ class RouterMetrics:
     def retried(self, *, allowed: bool) -> None:
         """Counts a second try, or one that was not made."""
         self._retries.labels("yes" if allowed else "no").inc()
+
+    def admission(self, group: str, outcome: str) -> None:
+        """Counts a call that found its group full."""
+        self._admissions.labels(group, outcome).inc()
 
     def ejected(self, group: str) -> None:
         """Counts a node that was taken out."""

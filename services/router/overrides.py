@@ -25,6 +25,15 @@ class Overrides:
             _least(self.max_new_tokens, group.max_new_tokens),
         )
 
+    def tightened(self, other: Overrides | None) -> Overrides:
+        """The lower of both limits, parameter by parameter."""
+        if other is None:
+            return self
+        return Overrides(
+            _least(self.max_steps or other.max_steps, other.max_steps or 0),
+            _least(self.max_new_tokens or other.max_new_tokens, other.max_new_tokens or 0),
+        )
+
     def changing(self, features: Features, *, diffusion: bool) -> Overrides:
         """What of it changes this request: a caller's own lower value stays."""
         return Overrides(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from services.chassis.errors import UnknownModel
@@ -24,30 +24,45 @@ class Reason(enum.StrEnum):
     RULE = "rule"
     FALLBACK = "fallback"
     NAMED_MODEL = "named_model"
+    OVERLOAD = "overload"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where a request goes, and why."""
+    """Where a request goes, and why; ``degraded`` as its rule says for an overload."""
 
     rule: Rule
     reason: Reason
     node: TableNode
+    degraded: bool = False
 
 
-def peer_of(
-    node: TableNode, features: Features, table: RoutingTable, rng: Random, avoid: frozenset[str]
-) -> TableNode | None:
-    """Another node that serves the same version in the same group, if one can take the call."""
+def pool_of(
+    node: TableNode, features: Features, table: RoutingTable, avoid: frozenset[str]
+) -> Pool:
+    """The nodes that serve the same version in the same group and can take the call."""
     record = node.record
     variant = table.groups.get(record.group, {}).get(record.model, {}).get(record.version)
-    pool = variant.pool.able(features.needs, avoid) if variant else EMPTY
-    return pool.draw(rng) if pool.nodes else None
+    return variant.pool.able(features.needs, avoid) if variant else EMPTY
+
+
+def with_room(
+    group: str, features: Features, table: RoutingTable, rng: Random, avoid: frozenset[str]
+) -> TableNode | None:
+    """A node of the group that can run the call at once, if there is one."""
+    offers = [
+        replace(offer, pool=free)
+        for offer in offers_of(group, features, table, avoid)
+        if (free := offer.pool.with_room()).nodes
+    ]
+    return _node(offers, features, table, rng) if offers else None
 
 
 def overrides_of(decision: Decision, features: Features, table: RoutingTable) -> Overrides | None:
     """What the rule changes of this request on the node chosen; None where it is nothing."""
-    overrides = decision.rule.route.overrides
+    route = decision.rule.route
+    degraded = route.overload if decision.degraded else None
+    overrides = degraded.overrides if degraded else route.overrides
     if overrides is None:
         return None
     node = decision.node

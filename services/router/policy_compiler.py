@@ -14,7 +14,7 @@ from services.chassis.ids import FORM, is_id
 from services.generation.types import Priority
 from services.router.features import Features
 from services.router.overrides import Overrides
-from services.router.rules import DEFAULT_RULE, Condition, Route, Rule, RuleSet
+from services.router.rules import DEFAULT_RULE, Condition, Overload, Route, Rule, RuleSet
 
 CONSTRAINTS = frozenset({"json_schema", "regex", "choice", "template"})
 SHARE_LIMIT = 1000
@@ -121,7 +121,7 @@ def _route(route: routing_pb2.Route, rule: str) -> Route:
     where = f"rule {rule}: route"
     groups = [(entry.group, _share(entry, where)) for entry in route.groups]
     names = [*(group for group, _ in groups), *route.fallback]
-    for name in names:
+    for name in (*names, *route.overload.groups):
         _check_id(name, where)
     if len(set(names)) != len(names):
         raise PolicyError(f"{where}: a group is named twice")
@@ -130,6 +130,8 @@ def _route(route: routing_pb2.Route, rule: str) -> Route:
         fallback=tuple(route.fallback),
         timeout_s=_time(route, "timeout", where),
         overrides=_overrides(route, where),
+        queue_share=_queue_share(route, where),
+        overload=_overload(route, where),
         hedge_after_s=_time(route, "hedge_after", where),
     )
 
@@ -152,7 +154,7 @@ _OVERRIDES: Mapping[str, int] = {"max_steps": STEPS_LIMIT, "max_new_tokens": 2**
 """Highest value by field."""
 
 
-def _overrides(route: routing_pb2.Route, where: str) -> Overrides | None:
+def _overrides(route: routing_pb2.Route | routing_pb2.Overload, where: str) -> Overrides | None:
     if not route.HasField("overrides"):
         return None
     given = {
@@ -161,6 +163,20 @@ def _overrides(route: routing_pb2.Route, where: str) -> Overrides | None:
         if route.overrides.HasField(name)
     }
     return Overrides(**given)
+
+
+def _queue_share(route: routing_pb2.Route, where: str) -> float:
+    if not route.HasField("queue_share"):
+        return 1.0
+    return _count(route, "queue_share", 100, where) / 100
+
+
+def _overload(route: routing_pb2.Route, where: str) -> Overload | None:
+    if not route.HasField("overload"):
+        return None
+    given = _overrides(route.overload, f"{where}.overload")
+    overrides = given.tightened(_overrides(route, where)) if given else None
+    return Overload(overrides, tuple(route.overload.groups))
 
 
 def _count(message: Message, field: str, most: int, where: str) -> int:

@@ -100,7 +100,7 @@ def _routes(policy: routing_pb2.Policy) -> Iterator[tuple[str, routing_pb2.Route
 
 
 def _named(route: routing_pb2.Route) -> Iterable[str]:
-    return (*(entry.group for entry in route.groups), *route.fallback)
+    return (*(entry.group for entry in route.groups), *route.fallback, *route.overload.groups)
 
 
 def _shared(entry: routing_pb2.GroupShare) -> bool:

@@ -42,6 +42,10 @@ class Pool:
             if needs <= node.abilities and node.key not in avoid and not node.health.probed
         )
 
+    def with_room(self) -> Pool:
+        """The part of it where a call would run at once."""
+        return Pool(node for node in self.nodes if not node.load.saturated)
+
     def draw(self, rng: Random) -> TableNode:
         """Best of two: both drawn by weight, the second taken only where it waits less.
 

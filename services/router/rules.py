@@ -14,6 +14,17 @@ Check = Callable[[Features], bool]
 
 
 @dataclass(frozen=True, slots=True)
+class Overload:
+    """What becomes of a call whose group is full.
+
+    ``overrides`` hold in place of the route's own, which they are at most.
+    """
+
+    overrides: Overrides | None = None
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Groups with their shares, those to try where none of them can serve, and how."""
 
@@ -22,6 +33,8 @@ class Route:
     timeout_s: float | None = None
     overrides: Overrides | None = None
     hedge_after_s: float | None = None
+    queue_share: float = 1.0
+    overload: Overload | None = None
 
     @property
     def all_groups(self) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from google.protobuf.duration_pb2 import Duration
 from braid.routing.v1 import routing_pb2, routing_pb2_grpc
 from services.chassis.mirror import Mirror
 from services.generation.wire import from_proto
+from services.router.admission import Admission
 from services.router.explanation import explain
 from services.router.features import features_of
 from services.router.findings import findings_of
+from services.router.group_metrics import GroupFigures, group_figures
 from services.router.live_table import LiveTable
 from services.router.node import TableNode
 
@@ -24,9 +26,10 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class RouterServicer(routing_pb2_grpc.RouterServiceServicer):
     """Shows what the router knows; changes nothing."""
 
-    def __init__(self, live: LiveTable, mirror: Mirror, rng: Random) -> None:
+    def __init__(self, live: LiveTable, mirror: Mirror, admission: Admission, rng: Random) -> None:
         self._live = live
         self._mirror = mirror
+        self._admission = admission
         self._rng = rng
 
     async def GetRoutingTable(
@@ -53,6 +56,7 @@ class RouterServicer(routing_pb2_grpc.RouterServiceServicer):
                 for value in self._live.rejected
             ],
             findings=findings_of(table),
+            groups=[_group_load(figures) for figures in group_figures(table, self._admission)],
         )
 
     async def Explain(
@@ -62,6 +66,15 @@ class RouterServicer(routing_pb2_grpc.RouterServiceServicer):
         message = request.request
         features = features_of(message, from_proto(message, now=time.monotonic()))
         return explain(features, self._live.table, self._rng)
+
+
+def _group_load(figures: GroupFigures) -> routing_pb2.GroupLoad:
+    return routing_pb2.GroupLoad(
+        group=figures.group,
+        queued=sum(figures.queued.values()),
+        expected_wait=_duration(figures.expected_wait_s),
+        pending_forwards=figures.pending_forwards,
+    )
 
 
 def _table_node(node: TableNode, now: float) -> routing_pb2.TableNode:

@@ -21,6 +21,9 @@ class RouterSettings(ProcessSettings, EtcdSettings, NodeSettings):
     default_deadline_s: float = Field(
         120, gt=0, description="longest life of a call without a deadline, s"
     )
+    queue_length: int = Field(
+        256, ge=0, le=100_000, description="calls that may wait for a node, per group"
+    )
     grace_s: float = Field(30, ge=0, description="longest wait for running calls at a stop, s")
 
     @property

@@ -23,11 +23,17 @@ from pathlib import Path
 import grpc.aio
 
 from braid.inference.v1 import inference_pb2, inference_pb2_grpc
+from braid.worker.v1.worker_pb2 import NODE_STATE_READY, NodeStatus
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
 from tests.etcd import free_port, new_etcd, settings_for
 from tests.fakes.worker import FakeWorker
 from tests.router.processes import joined, running_router
+
+ROOMY = NodeStatus(
+    state=NODE_STATE_READY, model_loaded=True, memory_ok=True, accepting=True, slots=64
+)
+"""A worker with room for every call, so that none waits in the router."""
 
 ROUNDS = 8
 CALLS = 400
@@ -120,6 +126,7 @@ async def run(folder: Path) -> None:
     worker = FakeWorker("w1")
     worker.script = answer
     await worker.start()
+    await worker.report(ROOMY)
     etcd = new_etcd(folder)
     etcd.start()
     try:

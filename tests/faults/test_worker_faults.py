@@ -84,7 +84,7 @@ async def test_killed_worker_costs_its_streams_alone(
     """A kill ends the streams on that worker as lost, and no other call fails."""
     with worker_process("victim", etcd) as victim:
         await eventually(lambda: router.routable("victim"), 20)
-        streams = [router.client.GenerateStream(SLOW, timeout=60) for _ in range(12)]
+        streams = [router.client.GenerateStream(SLOW, timeout=60) for _ in range(8)]
         for stream in streams:
             await stream.read()
         victim.kill()

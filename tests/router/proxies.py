@@ -14,6 +14,7 @@ from braid.inference.v1 import inference_pb2_grpc
 from braid.routing.v1 import routing_pb2
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
+from services.router.admission import Admission
 from services.router.dispatch import Dispatcher, Ways
 from services.router.ejection import Ejections
 from services.router.links import SERVICE, Links
@@ -68,17 +69,21 @@ class Front:
     client: inference_pb2_grpc.InferenceServiceStub
     tables: FixedTables
     metrics: CollectorRegistry
+    admission: Admission
 
 
 @asynccontextmanager
-async def front(*workers: FakeWorker, default_deadline_s: float = 30.0) -> AsyncIterator[Front]:
+async def front(
+    *workers: FakeWorker, default_deadline_s: float = 30.0, queue_length: int = 8
+) -> AsyncIterator[Front]:
     """A running proxy before ``workers``, closed at the end."""
     tables, metrics = FixedTables(*workers), CollectorRegistry()
     async with asyncio.TaskGroup() as tasks:
         links = Links(tasks)
         counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
         ejections = Ejections(tables, counts.ejected, later)
-        ways = Ways(tables, links, ejections, RetryBudget(), counts, Random(0))
+        admission = Admission(tables, counts, Random(0), queue_length)
+        ways = Ways(tables, links, admission, ejections, RetryBudget(), counts, Random(0))
         proxy = InferenceProxy(Dispatcher(ways, default_deadline_s), Journal(counts, tables))
         server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
         port = await server.start(serving=True)
@@ -86,7 +91,7 @@ async def front(*workers: FakeWorker, default_deadline_s: float = 30.0) -> Async
         try:
             async with open_channel(address) as channel:
                 client = inference_pb2_grpc.InferenceServiceStub(channel)
-                yield Front(address, client, tables, metrics)
+                yield Front(address, client, tables, metrics, admission)
         finally:
             await server.stop(1.0)
             ejections.close()

@@ -27,8 +27,13 @@ def node(
     reason: str = "",
     capabilities: Iterable[str] = ALL_CAPABILITIES,
     pending: float = 0.0,
+    slots: int = 0,
+    running: int = 0,
 ) -> TableNode:
-    """A node as a table holds it; ``pending`` forward passes wait there."""
+    """A node as a table holds it; ``pending`` forward passes wait there.
+
+    With ``slots`` it has a limit; ``running`` calls of other routers are on it.
+    """
     record = worker_pb2.Node(
         node_id=node_id,
         group=group,
@@ -43,7 +48,10 @@ def node(
         capabilities=capabilities,
     )
     load = NodeLoad()
-    load.report(worker_pb2.NodeStatus(pending_forwards=pending, step_seconds=0.01), now=0.0)
+    status = worker_pb2.NodeStatus(
+        pending_forwards=pending, step_seconds=0.01, slots=slots, running=running
+    )
+    load.report(status, now=0.0)
     key = f"/braid/nodes/{group}/{node_id}"
     return TableNode(key, record, weight, reason, load, abilities_of(record))
 

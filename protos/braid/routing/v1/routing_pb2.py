@@ -27,7 +27,7 @@ from braid.worker.v1 import worker_pb2 as braid_dot_worker_dot_v1_dot_worker__pb
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62raid/routing/v1/routing.proto\x12\x10\x62raid.routing.v1\x1a\"braid/inference/v1/inference.proto\x1a\x1c\x62raid/worker/v1/worker.proto\x1a\x1egoogle/protobuf/duration.proto\"Y\n\x06Policy\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.braid.routing.v1.Rule\x12(\n\x07\x64\x65\x66\x61ult\x18\x02 \x01(\x0b\x32\x17.braid.routing.v1.Route\"d\n\x04Rule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x05match\x18\x02 \x01(\x0b\x32\x17.braid.routing.v1.Match\x12&\n\x05route\x18\x03 \x01(\x0b\x32\x17.braid.routing.v1.Route\"\xff\x03\n\x05Match\x12\'\n\x05tasks\x18\x01 \x03(\x0e\x32\x18.braid.inference.v1.Task\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x33\n\x06labels\x18\x03 \x03(\x0b\x32#.braid.routing.v1.Match.LabelsEntry\x12\x0f\n\x07\x63\x61llers\x18\x04 \x03(\t\x12\x39\n\x16latency_budget_at_most\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0b\x63onstraints\x18\x06 \x03(\t\x12\x1d\n\x10min_prompt_bytes\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10max_prompt_bytes\x18\x08 \x01(\rH\x01\x88\x01\x01\x12\x1b\n\x0emin_new_tokens\x18\t \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\n \x01(\rH\x03\x88\x01\x01\x12\x30\n\npriorities\x18\x0b \x03(\x0e\x32\x1c.braid.inference.v1.Priority\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x13\n\x11_min_prompt_bytesB\x13\n\x11_max_prompt_bytesB\x11\n\x0f_min_new_tokensB\x11\n\x0f_max_new_tokens\"\xd3\x01\n\x05Route\x12,\n\x06groups\x18\x01 \x03(\x0b\x32\x1c.braid.routing.v1.GroupShare\x12\x10\n\x08\x66\x61llback\x18\x02 \x03(\t\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\toverrides\x18\x04 \x01(\x0b\x32\x1b.braid.routing.v1.Overrides\x12.\n\x0bhedge_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\"a\n\tOverrides\x12\x16\n\tmax_steps\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\x0c\n\n_max_stepsB\x11\n\x0f_max_new_tokens\"9\n\nGroupShare\x12\r\n\x05group\x18\x01 \x01(\t\x12\x12\n\x05share\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x08\n\x06_share\"e\n\x06Router\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x15\n\radmin_address\x18\x03 \x01(\t\x12\x13\n\x0bops_address\x18\x04 \x01(\t\x12\r\n\x05\x65poch\x18\x05 \x01(\x04\"o\n\x07Traffic\x12\x35\n\x06shares\x18\x01 \x03(\x0b\x32%.braid.routing.v1.Traffic.SharesEntry\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"\x18\n\x16GetRoutingTableRequest\"\xc5\x03\n\x17GetRoutingTableResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12&\n\x03\x61ge\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05stale\x18\x03 \x01(\x08\x12*\n\x05nodes\x18\x04 \x03(\x0b\x32\x1b.braid.routing.v1.TableNode\x12(\n\x06policy\x18\x05 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12G\n\x07traffic\x18\x06 \x03(\x0b\x32\x36.braid.routing.v1.GetRoutingTableResponse.TrafficEntry\x12\x31\n\x08rejected\x18\x07 \x03(\x0b\x32\x1f.braid.routing.v1.RejectedValue\x12\x17\n\x0fpolicy_built_in\x18\x08 \x01(\x08\x12+\n\x08\x66indings\x18\t \x03(\x0b\x32\x19.braid.routing.v1.Finding\x1aI\n\x0cTrafficEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.braid.routing.v1.Traffic:\x02\x38\x01\"9\n\x07\x46inding\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\"\xfb\x01\n\tTableNode\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.braid.worker.v1.Node\x12\x0e\n\x06weight\x18\x02 \x01(\r\x12\x10\n\x08routable\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12+\n\x06status\x18\x05 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\x12-\n\nstatus_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tin_flight\x18\x07 \x01(\r\x12\x15\n\rdrain_seconds\x18\x08 \x01(\x01\x12\x11\n\tlingering\x18\t \x01(\x08\">\n\rRejectedValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"F\n\x0e\x45xplainRequest\x12\x34\n\x07request\x18\x01 \x01(\x0b\x32#.braid.inference.v1.GenerateRequest\"\xed\x03\n\x0f\x45xplainResponse\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12&\n\x04task\x18\x02 \x01(\x0e\x32\x18.braid.inference.v1.Task\x12\r\n\x05group\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07node_id\x18\x06 \x01(\t\x12/\n\ncandidates\x18\x07 \x03(\x0b\x32\x1b.braid.routing.v1.Candidate\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\x12L\n\x0eversion_shares\x18\t \x03(\x0b\x32\x34.braid.routing.v1.ExplainResponse.VersionSharesEntry\x12\x32\n\x0cpassed_rules\x18\n \x03(\x0b\x32\x1c.braid.routing.v1.PassedRule\x12\x0e\n\x06reason\x18\x0b \x01(\t\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\toverrides\x18\r \x01(\x0b\x32\x1b.braid.routing.v1.Overrides\x1a\x34\n\x12VersionSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"-\n\nPassedRule\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x11\n\tcondition\x18\x02 \x01(\t\"\xa3\x01\n\tCandidate\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x0e\n\x06weight\x18\x04 \x01(\r\x12\x15\n\rdrain_seconds\x18\x05 \x01(\x01\x12\x10\n\x08\x65ligible\x18\x06 \x01(\x08\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\r\n\x05model\x18\x08 \x01(\t\x12\r\n\x05score\x18\t \x01(\x01\x32\xc7\x01\n\rRouterService\x12\x66\n\x0fGetRoutingTable\x12(.braid.routing.v1.GetRoutingTableRequest\x1a).braid.routing.v1.GetRoutingTableResponse\x12N\n\x07\x45xplain\x12 .braid.routing.v1.ExplainRequest\x1a!.braid.routing.v1.ExplainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x62raid/routing/v1/routing.proto\x12\x10\x62raid.routing.v1\x1a\"braid/inference/v1/inference.proto\x1a\x1c\x62raid/worker/v1/worker.proto\x1a\x1egoogle/protobuf/duration.proto\"Y\n\x06Policy\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.braid.routing.v1.Rule\x12(\n\x07\x64\x65\x66\x61ult\x18\x02 \x01(\x0b\x32\x17.braid.routing.v1.Route\"d\n\x04Rule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x05match\x18\x02 \x01(\x0b\x32\x17.braid.routing.v1.Match\x12&\n\x05route\x18\x03 \x01(\x0b\x32\x17.braid.routing.v1.Route\"\xff\x03\n\x05Match\x12\'\n\x05tasks\x18\x01 \x03(\x0e\x32\x18.braid.inference.v1.Task\x12\x0e\n\x06models\x18\x02 \x03(\t\x12\x33\n\x06labels\x18\x03 \x03(\x0b\x32#.braid.routing.v1.Match.LabelsEntry\x12\x0f\n\x07\x63\x61llers\x18\x04 \x03(\t\x12\x39\n\x16latency_budget_at_most\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0b\x63onstraints\x18\x06 \x03(\t\x12\x1d\n\x10min_prompt_bytes\x18\x07 \x01(\rH\x00\x88\x01\x01\x12\x1d\n\x10max_prompt_bytes\x18\x08 \x01(\rH\x01\x88\x01\x01\x12\x1b\n\x0emin_new_tokens\x18\t \x01(\rH\x02\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\n \x01(\rH\x03\x88\x01\x01\x12\x30\n\npriorities\x18\x0b \x03(\x0e\x32\x1c.braid.inference.v1.Priority\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x13\n\x11_min_prompt_bytesB\x13\n\x11_max_prompt_bytesB\x11\n\x0f_min_new_tokensB\x11\n\x0f_max_new_tokens\"\xab\x02\n\x05Route\x12,\n\x06groups\x18\x01 \x03(\x0b\x32\x1c.braid.routing.v1.GroupShare\x12\x10\n\x08\x66\x61llback\x18\x02 \x03(\t\x12*\n\x07timeout\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\toverrides\x18\x04 \x01(\x0b\x32\x1b.braid.routing.v1.Overrides\x12.\n\x0bhedge_after\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x0bqueue_share\x18\x06 \x01(\rH\x00\x88\x01\x01\x12,\n\x08overload\x18\x07 \x01(\x0b\x32\x1a.braid.routing.v1.OverloadB\x0e\n\x0c_queue_share\"J\n\x08Overload\x12.\n\toverrides\x18\x01 \x01(\x0b\x32\x1b.braid.routing.v1.Overrides\x12\x0e\n\x06groups\x18\x02 \x03(\t\"a\n\tOverrides\x12\x16\n\tmax_steps\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emax_new_tokens\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\x0c\n\n_max_stepsB\x11\n\x0f_max_new_tokens\"9\n\nGroupShare\x12\r\n\x05group\x18\x01 \x01(\t\x12\x12\n\x05share\x18\x02 \x01(\rH\x00\x88\x01\x01\x42\x08\n\x06_share\"e\n\x06Router\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x15\n\radmin_address\x18\x03 \x01(\t\x12\x13\n\x0bops_address\x18\x04 \x01(\t\x12\r\n\x05\x65poch\x18\x05 \x01(\x04\"o\n\x07Traffic\x12\x35\n\x06shares\x18\x01 \x03(\x0b\x32%.braid.routing.v1.Traffic.SharesEntry\x1a-\n\x0bSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"\x18\n\x16GetRoutingTableRequest\"\xf2\x03\n\x17GetRoutingTableResponse\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12&\n\x03\x61ge\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05stale\x18\x03 \x01(\x08\x12*\n\x05nodes\x18\x04 \x03(\x0b\x32\x1b.braid.routing.v1.TableNode\x12(\n\x06policy\x18\x05 \x01(\x0b\x32\x18.braid.routing.v1.Policy\x12G\n\x07traffic\x18\x06 \x03(\x0b\x32\x36.braid.routing.v1.GetRoutingTableResponse.TrafficEntry\x12\x31\n\x08rejected\x18\x07 \x03(\x0b\x32\x1f.braid.routing.v1.RejectedValue\x12\x17\n\x0fpolicy_built_in\x18\x08 \x01(\x08\x12+\n\x08\x66indings\x18\t \x03(\x0b\x32\x19.braid.routing.v1.Finding\x12+\n\x06groups\x18\n \x03(\x0b\x32\x1b.braid.routing.v1.GroupLoad\x1aI\n\x0cTrafficEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12(\n\x05value\x18\x02 \x01(\x0b\x32\x19.braid.routing.v1.Traffic:\x02\x38\x01\"v\n\tGroupLoad\x12\r\n\x05group\x18\x01 \x01(\t\x12\x0e\n\x06queued\x18\x02 \x01(\r\x12\x30\n\rexpected_wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10pending_forwards\x18\x04 \x01(\x01\"9\n\x07\x46inding\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04rule\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\"\xfb\x01\n\tTableNode\x12#\n\x04node\x18\x01 \x01(\x0b\x32\x15.braid.worker.v1.Node\x12\x0e\n\x06weight\x18\x02 \x01(\r\x12\x10\n\x08routable\x18\x03 \x01(\x08\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12+\n\x06status\x18\x05 \x01(\x0b\x32\x1b.braid.worker.v1.NodeStatus\x12-\n\nstatus_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tin_flight\x18\x07 \x01(\r\x12\x15\n\rdrain_seconds\x18\x08 \x01(\x01\x12\x11\n\tlingering\x18\t \x01(\x08\">\n\rRejectedValue\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"F\n\x0e\x45xplainRequest\x12\x34\n\x07request\x18\x01 \x01(\x0b\x32#.braid.inference.v1.GenerateRequest\"\xed\x03\n\x0f\x45xplainResponse\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12&\n\x04task\x18\x02 \x01(\x0e\x32\x18.braid.inference.v1.Task\x12\r\n\x05group\x18\x03 \x01(\t\x12\r\n\x05model\x18\x04 \x01(\t\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x0f\n\x07node_id\x18\x06 \x01(\t\x12/\n\ncandidates\x18\x07 \x03(\x0b\x32\x1b.braid.routing.v1.Candidate\x12\x0f\n\x07\x66\x61ilure\x18\x08 \x01(\t\x12L\n\x0eversion_shares\x18\t \x03(\x0b\x32\x34.braid.routing.v1.ExplainResponse.VersionSharesEntry\x12\x32\n\x0cpassed_rules\x18\n \x03(\x0b\x32\x1c.braid.routing.v1.PassedRule\x12\x0e\n\x06reason\x18\x0b \x01(\t\x12*\n\x07timeout\x18\x0c \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\toverrides\x18\r \x01(\x0b\x32\x1b.braid.routing.v1.Overrides\x1a\x34\n\x12VersionSharesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"-\n\nPassedRule\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x11\n\tcondition\x18\x02 \x01(\t\"\xa3\x01\n\tCandidate\x12\x0f\n\x07node_id\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x0e\n\x06weight\x18\x04 \x01(\r\x12\x15\n\rdrain_seconds\x18\x05 \x01(\x01\x12\x10\n\x08\x65ligible\x18\x06 \x01(\x08\x12\x0e\n\x06reason\x18\x07 \x01(\t\x12\r\n\x05model\x18\x08 \x01(\t\x12\r\n\x05score\x18\t \x01(\x01\x32\xc7\x01\n\rRouterService\x12\x66\n\x0fGetRoutingTable\x12(.braid.routing.v1.GetRoutingTableRequest\x1a).braid.routing.v1.GetRoutingTableResponse\x12N\n\x07\x45xplain\x12 .braid.routing.v1.ExplainRequest\x1a!.braid.routing.v1.ExplainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,39 +51,43 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MATCH_LABELSENTRY']._serialized_start=730
   _globals['_MATCH_LABELSENTRY']._serialized_end=775
   _globals['_ROUTE']._serialized_start=858
-  _globals['_ROUTE']._serialized_end=1069
-  _globals['_OVERRIDES']._serialized_start=1071
-  _globals['_OVERRIDES']._serialized_end=1168
-  _globals['_GROUPSHARE']._serialized_start=1170
-  _globals['_GROUPSHARE']._serialized_end=1227
-  _globals['_ROUTER']._serialized_start=1229
-  _globals['_ROUTER']._serialized_end=1330
-  _globals['_TRAFFIC']._serialized_start=1332
-  _globals['_TRAFFIC']._serialized_end=1443
-  _globals['_TRAFFIC_SHARESENTRY']._serialized_start=1398
-  _globals['_TRAFFIC_SHARESENTRY']._serialized_end=1443
-  _globals['_GETROUTINGTABLEREQUEST']._serialized_start=1445
-  _globals['_GETROUTINGTABLEREQUEST']._serialized_end=1469
-  _globals['_GETROUTINGTABLERESPONSE']._serialized_start=1472
-  _globals['_GETROUTINGTABLERESPONSE']._serialized_end=1925
-  _globals['_GETROUTINGTABLERESPONSE_TRAFFICENTRY']._serialized_start=1852
-  _globals['_GETROUTINGTABLERESPONSE_TRAFFICENTRY']._serialized_end=1925
-  _globals['_FINDING']._serialized_start=1927
-  _globals['_FINDING']._serialized_end=1984
-  _globals['_TABLENODE']._serialized_start=1987
-  _globals['_TABLENODE']._serialized_end=2238
-  _globals['_REJECTEDVALUE']._serialized_start=2240
-  _globals['_REJECTEDVALUE']._serialized_end=2302
-  _globals['_EXPLAINREQUEST']._serialized_start=2304
-  _globals['_EXPLAINREQUEST']._serialized_end=2374
-  _globals['_EXPLAINRESPONSE']._serialized_start=2377
-  _globals['_EXPLAINRESPONSE']._serialized_end=2870
-  _globals['_EXPLAINRESPONSE_VERSIONSHARESENTRY']._serialized_start=2818
-  _globals['_EXPLAINRESPONSE_VERSIONSHARESENTRY']._serialized_end=2870
-  _globals['_PASSEDRULE']._serialized_start=2872
-  _globals['_PASSEDRULE']._serialized_end=2917
-  _globals['_CANDIDATE']._serialized_start=2920
-  _globals['_CANDIDATE']._serialized_end=3083
-  _globals['_ROUTERSERVICE']._serialized_start=3086
-  _globals['_ROUTERSERVICE']._serialized_end=3285
+  _globals['_ROUTE']._serialized_end=1157
+  _globals['_OVERLOAD']._serialized_start=1159
+  _globals['_OVERLOAD']._serialized_end=1233
+  _globals['_OVERRIDES']._serialized_start=1235
+  _globals['_OVERRIDES']._serialized_end=1332
+  _globals['_GROUPSHARE']._serialized_start=1334
+  _globals['_GROUPSHARE']._serialized_end=1391
+  _globals['_ROUTER']._serialized_start=1393
+  _globals['_ROUTER']._serialized_end=1494
+  _globals['_TRAFFIC']._serialized_start=1496
+  _globals['_TRAFFIC']._serialized_end=1607
+  _globals['_TRAFFIC_SHARESENTRY']._serialized_start=1562
+  _globals['_TRAFFIC_SHARESENTRY']._serialized_end=1607
+  _globals['_GETROUTINGTABLEREQUEST']._serialized_start=1609
+  _globals['_GETROUTINGTABLEREQUEST']._serialized_end=1633
+  _globals['_GETROUTINGTABLERESPONSE']._serialized_start=1636
+  _globals['_GETROUTINGTABLERESPONSE']._serialized_end=2134
+  _globals['_GETROUTINGTABLERESPONSE_TRAFFICENTRY']._serialized_start=2061
+  _globals['_GETROUTINGTABLERESPONSE_TRAFFICENTRY']._serialized_end=2134
+  _globals['_GROUPLOAD']._serialized_start=2136
+  _globals['_GROUPLOAD']._serialized_end=2254
+  _globals['_FINDING']._serialized_start=2256
+  _globals['_FINDING']._serialized_end=2313
+  _globals['_TABLENODE']._serialized_start=2316
+  _globals['_TABLENODE']._serialized_end=2567
+  _globals['_REJECTEDVALUE']._serialized_start=2569
+  _globals['_REJECTEDVALUE']._serialized_end=2631
+  _globals['_EXPLAINREQUEST']._serialized_start=2633
+  _globals['_EXPLAINREQUEST']._serialized_end=2703
+  _globals['_EXPLAINRESPONSE']._serialized_start=2706
+  _globals['_EXPLAINRESPONSE']._serialized_end=3199
+  _globals['_EXPLAINRESPONSE_VERSIONSHARESENTRY']._serialized_start=3147
+  _globals['_EXPLAINRESPONSE_VERSIONSHARESENTRY']._serialized_end=3199
+  _globals['_PASSEDRULE']._serialized_start=3201
+  _globals['_PASSEDRULE']._serialized_end=3246
+  _globals['_CANDIDATE']._serialized_start=3249
+  _globals['_CANDIDATE']._serialized_end=3412
+  _globals['_ROUTERSERVICE']._serialized_start=3415
+  _globals['_ROUTERSERVICE']._serialized_end=3614
 # @@protoc_insertion_point(module_scope)

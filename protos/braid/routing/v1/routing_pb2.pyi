@@ -63,18 +63,30 @@ class Match(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., priorities: _Optional[_Iterable[_Union[_inference_pb2.Priority, str]]] = ...) -> None: ...
 
 class Route(_message.Message):
-    __slots__ = ("groups", "fallback", "timeout", "overrides", "hedge_after")
+    __slots__ = ("groups", "fallback", "timeout", "overrides", "hedge_after", "queue_share", "overload")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     HEDGE_AFTER_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    OVERLOAD_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupShare]
     fallback: _containers.RepeatedScalarFieldContainer[str]
     timeout: _duration_pb2.Duration
     overrides: Overrides
     hedge_after: _duration_pb2.Duration
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ..., hedge_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    queue_share: int
+    overload: Overload
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ..., hedge_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_share: _Optional[int] = ..., overload: _Optional[_Union[Overload, _Mapping]] = ...) -> None: ...
+
+class Overload(_message.Message):
+    __slots__ = ("overrides", "groups")
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    overrides: Overrides
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, overrides: _Optional[_Union[Overrides, _Mapping]] = ..., groups: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Overrides(_message.Message):
     __slots__ = ("max_steps", "max_new_tokens")
@@ -124,7 +136,7 @@ class GetRoutingTableRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetRoutingTableResponse(_message.Message):
-    __slots__ = ("revision", "age", "stale", "nodes", "policy", "traffic", "rejected", "policy_built_in", "findings")
+    __slots__ = ("revision", "age", "stale", "nodes", "policy", "traffic", "rejected", "policy_built_in", "findings", "groups")
     class TrafficEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +153,7 @@ class GetRoutingTableResponse(_message.Message):
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     POLICY_BUILT_IN_FIELD_NUMBER: _ClassVar[int]
     FINDINGS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     age: _duration_pb2.Duration
     stale: bool
@@ -150,7 +163,20 @@ class GetRoutingTableResponse(_message.Message):
     rejected: _containers.RepeatedCompositeFieldContainer[RejectedValue]
     policy_built_in: bool
     findings: _containers.RepeatedCompositeFieldContainer[Finding]
-    def __init__(self, revision: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., nodes: _Optional[_Iterable[_Union[TableNode, _Mapping]]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., traffic: _Optional[_Mapping[str, Traffic]] = ..., rejected: _Optional[_Iterable[_Union[RejectedValue, _Mapping]]] = ..., policy_built_in: _Optional[bool] = ..., findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ...) -> None: ...
+    groups: _containers.RepeatedCompositeFieldContainer[GroupLoad]
+    def __init__(self, revision: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., nodes: _Optional[_Iterable[_Union[TableNode, _Mapping]]] = ..., policy: _Optional[_Union[Policy, _Mapping]] = ..., traffic: _Optional[_Mapping[str, Traffic]] = ..., rejected: _Optional[_Iterable[_Union[RejectedValue, _Mapping]]] = ..., policy_built_in: _Optional[bool] = ..., findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupLoad, _Mapping]]] = ...) -> None: ...
+
+class GroupLoad(_message.Message):
+    __slots__ = ("group", "queued", "expected_wait", "pending_forwards")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_WAIT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FORWARDS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    queued: int
+    expected_wait: _duration_pb2.Duration
+    pending_forwards: float
+    def __init__(self, group: _Optional[str] = ..., queued: _Optional[int] = ..., expected_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., pending_forwards: _Optional[float] = ...) -> None: ...
 
 class Finding(_message.Message):
     __slots__ = ("key", "rule", "description")
