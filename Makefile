@@ -41,7 +41,7 @@ bench: $(READY)       ## print every benchmark's ratios
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[worker,up,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[worker,s3,up,dev]'
 	@touch $@
 
 clean:                ## remove what the other targets made

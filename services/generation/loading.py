@@ -31,8 +31,9 @@ from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
 from services.generation.types import Paradigm, ServedBy, VersionName
+from services.generation.version_files import VersionFiles
 from services.generation.warmup import self_test, warm_up
-from services.generation.weights import WeightCache, WeightsMismatch, WeightsUnavailable
+from services.generation.weights import WeightsUnavailable
 
 ASK_AGAIN_S = 1.0
 """Between two tries of reading the record while etcd is down."""
@@ -79,6 +80,7 @@ class Loader:
         self._kind = kind
         self._node_id = node_id
         self._metrics = metrics
+        self._files = VersionFiles(settings, metrics)
 
     async def load(self, name: VersionName, stations: Stations) -> LoadedModel:
         """Tells ``stations`` how far it is.
@@ -87,19 +89,12 @@ class Loader:
         """
         try:
             return await self._load(name, stations)
-        except WeightsMismatch:
-            self._metrics.weights_mismatches.inc()
-            raise
         except CheckpointError as error:
             raise StartFailure(str(error)) from error
 
     async def _load(self, name: VersionName, stations: Stations) -> LoadedModel:
         record = await self._record(name, stations)
-        cache = WeightCache(self._settings.cache_dir)
-        stations.explain(f"from {record.uri}")
-        folder = await asyncio.to_thread(cache.fetch, record)
-        stations.advance(State.VERIFYING)
-        folder = await asyncio.to_thread(cache.verify, record, folder)
+        folder = await self._files.bring(record, stations)
         stations.advance(State.LOADING)
         loaded = await self._start_engine(name, folder, record.uri)
         try:

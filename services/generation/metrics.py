@@ -118,7 +118,7 @@ class WorkerMetrics:
             registry=registry,
         )
         self.weights_mismatches = Counter(
-            "braid_weights_mismatches", "Versions refused for a wrong hash.", registry=registry
+            "braid_weights_mismatches", "Files set aside for a wrong hash.", registry=registry
         )
         self.refused_versions = Counter(
             "braid_refused_versions",

@@ -25,6 +25,12 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
     cache_dir: Path = Field(
         Path("~/.cache/braid/models"), description="where fetched weights are kept"
     )
+    cache_max_bytes: int = Field(
+        0, ge=0, description="bound of that folder; least recently used files go first; 0: none"
+    )
+    fetch_parallel: int = Field(
+        8, ge=1, le=64, description="ranges of 8 MiB that are fetched at once"
+    )
     weight: int = Field(100, ge=0, le=1000, description="share within its version; 0: no traffic")
     labels: str = Field("", description="free facts for operators, key=value, comma separated")
     device: str = Field("cpu", description="torch device")

@@ -350,9 +350,10 @@ async def test_wrong_hash_never_serves(
     worker = started.start("ar", node_id="wrong", model="tiny-wrong")
     await eventually(lambda: worker.exit_code is not None, START_S)
     assert worker.exit_code == 3
-    [line] = worker.events("weights_mismatch")
-    assert line["alert"] is True
-    assert good in worker.output
+    for line in worker.events("weights_mismatch"):
+        assert line["alert"] is True
+        assert (line["sha256"], line["recorded_sha256"]) == (good, "0" * 64)
+    assert f"sha256 {good}, recorded {'0' * 64}" in worker.output.splitlines()[-1]
     assert "wrong" not in started.nodes()
     assert "READY" not in [event["state"] for event in worker.events("node_state")]
 
