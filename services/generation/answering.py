@@ -13,6 +13,7 @@ import structlog
 from services.chassis.errors import ConstraintNotMet
 from services.generation.figures import repaired
 from services.generation.grammar.compiler import Check
+from services.generation.grammar.spans import SpanForms
 from services.generation.limits import Limits
 from services.generation.planner import MAX_SEED, Plan, Planner
 from services.generation.span_edit import SpanEdit
@@ -61,7 +62,7 @@ class Answering:
             async for event in events:
                 if isinstance(event, Delta):
                     texts.append(event.text)
-                if isinstance(event, Finished):
+                if isinstance(event, Finished) and not _left_spans(plan, event):
                     await self._raise_alarm(plan.job, check, "".join(texts))
                 yield event
 
@@ -91,7 +92,8 @@ class Answering:
 
     def _unchecked(self, plan: Plan, job: Job, limits: Limits) -> Events:
         if plan.edit is not None:
-            return self._spans(SpanEdit(plan.edit, job.max_new_tokens, plan.shares), job, limits)
+            progress = SpanEdit(plan.edit, job.max_new_tokens, plan.shares)
+            return self._spans(progress, job, plan.spans, limits)
         return self._sequence(job, plan.truncated)
 
     async def _sequence(self, job: Job, truncated: bool) -> Events:
@@ -102,13 +104,17 @@ class Answering:
                     event = replace(event, usage=usage)
                 yield event
 
-    async def _spans(self, progress: SpanEdit, job: Job, limits: Limits) -> Events:
+    async def _spans(
+        self, progress: SpanEdit, job: Job, forms: SpanForms | None, limits: Limits
+    ) -> Events:
         for index, span in enumerate(progress.spans):
             for delta in progress.copy(span[0]):
                 yield delta
             gap, tokens = progress.gap(span)
             part, truncated = self._planner.gap(job, gap, tokens, limits)
             part = replace(part, seed=_shifted(job.seed, index))
+            if forms is not None:
+                part = replace(part, automaton=forms.at(index, progress.written), echoes=())
             async with aclosing(self._sequence(part, truncated)) as events:
                 async for event in events:
                     for shown in progress.take(event):
@@ -132,6 +138,11 @@ async def gathered(events: AsyncIterator[Event]) -> tuple[str, Delta, Finished]:
             last = event
     assert finished is not None
     return "".join(texts), last, finished
+
+
+def _left_spans(plan: Plan, finished: Finished) -> bool:
+    """Whether time ran out before all spans were filled, so that the form is not met."""
+    return plan.edit is not None and finished.finish_reason is FinishReason.DEADLINE
 
 
 def _drawn_anew(job: Job, attempt: int) -> Job:

@@ -12,6 +12,7 @@ from services.generation.checkpoint import Checkpoint
 from services.generation.denoising import plan_denoising
 from services.generation.echo import echoes
 from services.generation.grammar.compiler import Check, Form, FormCompiler
+from services.generation.grammar.spans import MAX_SPANS, SpanForms
 from services.generation.limits import Limits
 from services.generation.prompt import PromptEncoder
 from services.generation.template import read_template
@@ -56,7 +57,9 @@ class Plan:
     shares: tuple[int, ...] = ()
     """Tokens for each span of ``edit``; an even share where there are none."""
     exact: bool = False
-    """Whether the job's automaton alone keeps the answer to its form."""
+    """Whether automata alone keep the answer to its form."""
+    spans: SpanForms | None = None
+    """What the spans of ``edit`` are kept to, so that the whole has its form."""
 
 
 class Planner:
@@ -89,14 +92,19 @@ class Planner:
             raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
         if form is None:
             return Plan(job, truncated, None, edit, shares)
-        if self._card.family in STEERED and not edit and not job.thinking:
-            job = _kept_to(form, job, request.denoising)
-        exact = form.exact and job.automaton is not None
+        spans: SpanForms | None = None
+        if self._card.family in STEERED and not job.thinking:
+            _refuse_beside_form(job, request.denoising)
+            if edit:
+                spans = self._span_forms(request.constraint, form, edit, job)
+            else:
+                job = _kept_to(form, job)
+        exact = form.exact and (job.automaton is not None or spans is not None)
         if job.drafts and not exact:
             raise UnsupportedParameter.field(
                 "diffusion.drafts", "is not supported where the answer is judged before it is sent"
             )
-        return Plan(job, truncated, form.check, edit, shares, exact)
+        return Plan(job, truncated, form.check, edit, shares, exact, spans)
 
     def _template(self, request: Request, value: str, limits: Limits) -> Plan:
         """Every gap as an infill of its own, in order."""
@@ -129,6 +137,23 @@ class Planner:
             max_new_tokens=max_new_tokens,
         )
         return job, encoded.truncated
+
+    def _span_forms(
+        self, constraint: Constraint | None, form: Form, edit: Edit, job: Job
+    ) -> SpanForms | None:
+        """What the spans may hold; None where whole answers are judged instead.
+
+        That is where there are many, and for documents that are not written as this
+        service would write them. Raises LimitExceeded where no filling has the form.
+        """
+        tokens = job.max_new_tokens // len(edit.spans)
+        spans = self._forms.spans(form, kept_texts(edit), tokens)
+        judged = len(edit.spans) > MAX_SPANS or (constraint and constraint.kind == "json_schema")
+        if spans is None and not judged:
+            raise LimitExceeded.field(
+                "edit.spans", f"no filling with {tokens} tokens each has the form asked for"
+            )
+        return spans
 
     def _lengths(self, request: Request, edit: Edit, limits: Limits) -> tuple[int, ...]:
         """Tokens for each span, where a span's length stands: as many as it had, unless told.
@@ -236,13 +261,16 @@ def planner_of(checkpoint: Checkpoint) -> Planner:
     return Planner(checkpoint.card, PromptEncoder(checkpoint.card, checkpoint.codec), forms)
 
 
-def _kept_to(form: Form, job: Job, asked: Denoising | None) -> Job:
+def _refuse_beside_form(job: Job, asked: Denoising | None) -> None:
     if asked and asked.strategy is not None and asked.strategy not in RUNS:
         raise UnsupportedParameter.field(
             "diffusion.strategy", f"must be one of {', '.join(RUNS)} beside a constraint"
         )
     if job.stop:
         raise UnsupportedParameter.field("sampling.stop", "is not supported beside a constraint")
+
+
+def _kept_to(form: Form, job: Job) -> Job:
     shortest = form.automaton.shortest
     if shortest > job.max_new_tokens:
         raise LimitExceeded.field(
@@ -250,6 +278,12 @@ def _kept_to(form: Form, job: Job, asked: Denoising | None) -> Job:
             f"{job.max_new_tokens} do not hold the shortest answer of {shortest} tokens",
         )
     return replace(job, automaton=form.automaton, echoes=())
+
+
+def kept_texts(edit: Edit) -> list[str]:
+    """What is before, between and behind the spans."""
+    borders = [0, *(border for span in edit.spans for border in span), len(edit.text)]
+    return [edit.text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
 
 
 def _with_tokens(request: Request, shares: tuple[int, ...]) -> Request:

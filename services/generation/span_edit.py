@@ -32,6 +32,11 @@ class SpanEdit:
         return self._edit.spans
 
     @property
+    def written(self) -> str:
+        """The answer so far."""
+        return self._written
+
+    @property
     def late(self) -> bool:
         """Whether the answer's time was up in the latest span."""
         return self._ends[-1].finish_reason is FinishReason.DEADLINE

@@ -288,21 +288,40 @@ def test_gaps_and_rewritten_texts_are_kept_to_their_form(paradigm: Paradigm, sou
     assert kept.exact
 
 
-def test_spans_and_reasoning_are_judged_not_steered() -> None:
-    """Where the answer is more than one sequence, or begins with reasoning, it is only judged."""
-    constraint = Constraint("choice", options=("yes", "no"))
-    spans = Edit("a b", "", ((0, 1),))
-    assert plan(DIFFUSION, constraint=constraint).job.automaton is not None
-    judged = plan(DIFFUSION, spans, constraint=constraint)
-    assert judged.job.automaton is None
-    assert judged.check is not None
+@BOTH
+def test_spans_are_filled_so_that_the_whole_has_its_form(paradigm: Paradigm) -> None:
+    """Each is steered by what is kept around it; where nothing fits, that is said up front."""
+    constraint = Constraint("regex", "[a-z]+ and [a-z]{3,4}!")
+    kept = plan(paradigm, Edit("X and Y!", "", ((0, 1), (6, 7))), constraint=constraint)
+    assert kept.spans is not None
+    assert kept.exact
+    for source in (Edit("X or Y!", "", ((0, 1),)), Edit("X and Y!", "", ((0, 1),))):
+        field = refused(LimitExceeded, paradigm, source=source, constraint=constraint)
+        assert field == "edit.spans"
+    short = Sampling(max_new_tokens=4)
+    twice = {"source": Edit("X and Y!", "", ((0, 1), (6, 7))), "sampling": short}
+    assert refused(LimitExceeded, paradigm, constraint=constraint, **twice) == "edit.spans"
+
+
+def test_what_cannot_be_steered_is_judged() -> None:
+    """Documents written in another way, answers after reasoning, too many spans."""
+    number = Constraint("json_schema", '{"type":"object","properties":{"a":{"type":"integer"}}}')
+    odd = plan(DIFFUSION, Edit('{ "a": 1 }', "", ((7, 8),)), constraint=number)
+    thoughtful = plan(DIFFUSION, constraint=number, thinking=Thinking(enabled=True))
+    spans = tuple((place, place + 1) for place in range(0, 18, 2))
+    many = plan(DIFFUSION, Edit("a" * 18, "", spans), constraint=Constraint("regex", "a*"))
+    for judged in (odd, thoughtful, many):
+        assert judged.job.automaton is None
+        assert judged.spans is None
+        assert judged.check is not None
+        assert not judged.exact
 
 
 def test_drafts_of_a_judged_answer_are_refused() -> None:
     """They are shown of what an automaton keeps to its form, not of what may yet be thrown away."""
     constraint, drafts = Constraint("choice", options=("yes", "no")), Denoising(drafts=True)
     assert plan(DIFFUSION, constraint=constraint, denoising=drafts).job.drafts
-    asked = {"constraint": constraint, "denoising": drafts, "source": Edit("a b", "", ((0, 1),))}
+    asked = {"constraint": constraint, "denoising": drafts, "thinking": Thinking(enabled=True)}
     assert refused(UnsupportedParameter, DIFFUSION, **asked) == "diffusion.drafts"
 
 

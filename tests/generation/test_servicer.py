@@ -486,6 +486,25 @@ async def test_every_input_can_be_kept_to_a_form(random: Serving, source: dict[s
         assert re.fullmatch("[0-9]{2}(px|em)", text)
 
 
+async def test_spans_are_kept_to_the_form_of_the_whole(random: Serving) -> None:
+    """Whatever a random model writes into the spans, the text around them stays and all fits."""
+    text = '{"name":"?","age":0,"tags":[]}'
+    edit = pb.Edit(text=text, spans=[pb.Span(start=9, end=10), pb.Span(start=18, end=19)])
+    constraint = pb.Constraint(
+        json_schema='{"type":"object","required":["name","age"],"properties":{"name":{"type":'
+        '"string","maxLength":6},"age":{"type":"integer","minimum":10,"maximum":99},"tags":{}}}'
+    )
+    for seed in range(4):
+        sampling = pb.Sampling(temperature=2, seed=seed, max_new_tokens=40)
+        fields: dict[str, Any] = {"edit": edit, "constraint": constraint, "sampling": sampling}
+        pieces, finished = await random.pieces(**fields)
+        document = json.loads("".join(pieces))
+        assert "".join(pieces).startswith('{"name":"')
+        assert "".join(pieces).endswith(',"tags":[]}')
+        assert 10 <= document["age"] <= 99
+        assert finished.repairs == 0
+
+
 async def test_drafts_come_between_deltas(diffusion_checkpoint: Path) -> None:
     """Asked for, they show what follows; the deltas are the same as without them."""
     prompt = "say a long thing"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import regex
@@ -15,6 +15,7 @@ from services.generation.grammar.bytes_automaton import bytes_automaton
 from services.generation.grammar.json_schema import schema_language
 from services.generation.grammar.language import Language, Text, either, size
 from services.generation.grammar.pattern import parse_pattern
+from services.generation.grammar.spans import SpanForms, span_forms
 from services.generation.grammar.token_automaton import (
     Encode,
     TokenAutomaton,
@@ -37,6 +38,7 @@ class Form:
 
     automaton: TokenAutomaton
     check: Check
+    language: Language
     exact: bool
     """Whether the automaton alone keeps to the form; else whole answers are judged as well."""
 
@@ -75,7 +77,11 @@ class FormCompiler:
             raise InvalidRequest.field(field, "is nested too deeply") from None
         except ValueError as error:
             raise InvalidRequest.field(field, str(error)) from None
-        return Form(automaton, check, exact)
+        return Form(automaton, check, language, exact)
+
+    def spans(self, form: Form, kept: Sequence[str], tokens: int) -> SpanForms | None:
+        """What may be filled in between texts that are kept; see span_forms."""
+        return span_forms(bytes_automaton(form.language), self._table, kept, tokens)
 
 
 def _read_schema(constraint: Constraint) -> tuple[Language, Check, bool]:

@@ -24,7 +24,7 @@ class Path:
     def __init__(self, automaton: TokenAutomaton, most_tokens: int) -> None:
         self._automaton = automaton
         self._most = most_tokens
-        self._states = [0]
+        self._states = [automaton.start]
 
     def __len__(self) -> int:
         """Tokens settled."""

@@ -69,11 +69,17 @@ class Options:
 
 
 class TokenAutomaton:
-    """States from 0, the start, on; the last one is the end behind the end token."""
+    """States from 0 on; the last one is the end behind the end token."""
 
     def __init__(
-        self, offsets: NDArray[np.int64], tokens: Ints, states: Ints, distances: Ints
+        self,
+        offsets: NDArray[np.int64],
+        tokens: Ints,
+        states: Ints,
+        distances: Ints,
+        start: int = 0,
     ) -> None:
+        self.start = start
         self._offsets = offsets
         self._tokens = tokens
         self._states = states
@@ -83,7 +89,17 @@ class TokenAutomaton:
     @property
     def shortest(self) -> int:
         """Tokens of the shortest answer."""
-        return int(self._distances[0])
+        return int(self._distances[self.start])
+
+    def starting_at(self, state: int) -> TokenAutomaton:
+        """The same from another state on."""
+        return TokenAutomaton(
+            self._offsets, self._tokens, self._states, self._distances, start=state
+        )
+
+    def closes_within(self, tokens: int) -> NDArray[np.bool_]:
+        """For each state whether an answer that starts there can be so short."""
+        return (self._distances >= 0) & (self._distances <= tokens)
 
     def is_whole(self, state: int) -> bool:
         """Whether an answer may end there."""
@@ -109,8 +125,10 @@ class TokenAutomaton:
         return int(options.states[at]) if options.distances[at] < left else None
 
 
-def token_automaton(automaton: BytesAutomaton, table: TokenTable) -> TokenAutomaton:
-    """The automaton over tokens.
+def token_automaton(
+    automaton: BytesAutomaton, table: TokenTable, start: int | None = 0
+) -> TokenAutomaton:
+    """The automaton over tokens; ``start`` None leaves open where answers start.
 
     Where only one text may follow, the tokens that the tokenizer would not choose for it
     are left out. Raises LanguageTooLarge beyond MAX_EDGES transitions and ValueError where
@@ -126,7 +144,7 @@ def token_automaton(automaton: BytesAutomaton, table: TokenTable) -> TokenAutoma
     tokens = np.concatenate([tokens, np.full(len(accepting), table.eos_id, dtype=np.int32)])
     ends = np.concatenate([ends, np.full(len(accepting), count, dtype=np.int32)])
     distances = _distances(count + 1, starts, ends, [*accepting.tolist(), count])
-    if distances[0] < 0:
+    if start is not None and distances[start] < 0:
         raise ValueError("nothing would be valid")
     alive = distances[ends] >= 0
     starts, tokens, ends = starts[alive], tokens[alive], ends[alive]
