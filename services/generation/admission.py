@@ -5,16 +5,18 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+from collections.abc import Callable
 
 from services.chassis.errors import QueueFull
 from services.generation.ticket import Ticket
-from services.generation.types import Priority
+from services.generation.types import Job, Priority
 
 HANDICAP_S = {Priority.INTERACTIVE: 0.0, Priority.NORMAL: 2.0, Priority.BATCH: 30.0}
 """Seconds later than it came that a job takes its place in line.
 
 A normal job that has waited 2 s goes before an interactive one that comes now;
-so nothing waits for ever behind a stream of more urgent work.
+so nothing waits for ever behind a stream of more urgent work. Nobody's place is later
+than its own end.
 """
 
 
@@ -51,7 +53,7 @@ class WaitingLine:
             if waiting >= self.length + free:
                 wait = self._pace.seconds_each * max(1.0, waiting / 2)
                 raise QueueFull(f"{waiting} requests are waiting", retry_after_s=wait)
-            due = ticket.job.arrived + HANDICAP_S[ticket.job.priority]
+            due = min(ticket.job.arrived + HANDICAP_S[ticket.job.priority], ticket.job.expires)
             heapq.heappush(self._heap, (due, next(self._numbers), ticket))
             self._waiting.add(ticket)
 
@@ -77,10 +79,10 @@ class WaitingLine:
                 heapq.heapify(self._heap)
             return True
 
-    def expired(self, now: float) -> list[Ticket]:
-        """Takes out the jobs that are too late now."""
+    def expired(self, in_time: Callable[[Job], bool]) -> list[Ticket]:
+        """Takes out the jobs that can no longer be begun in time."""
         with self._lock:
-            late = [ticket for ticket in self._waiting if ticket.expires <= now]
+            late = [ticket for ticket in self._waiting if not in_time(ticket.job)]
             self._waiting.difference_update(late)
         return late
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import structlog
 
-from services.chassis.errors import ConstraintNotMet
+from services.chassis.errors import ConstraintNotMet, DeadlineExceeded
 from services.generation.figures import repaired
 from services.generation.grammar.compiler import Check
 from services.generation.grammar.spans import SpanForms
@@ -115,10 +115,15 @@ class Answering:
             part = replace(part, seed=_shifted(job.seed, index))
             if forms is not None:
                 part = replace(part, automaton=forms.at(index, progress.written), echoes=())
-            async with aclosing(self._sequence(part, truncated)) as events:
-                async for event in events:
-                    for shown in progress.take(event):
-                        yield shown
+            try:
+                async with aclosing(self._sequence(part, truncated)) as events:
+                    async for event in events:
+                        for shown in progress.take(event):
+                            yield shown
+            except DeadlineExceeded:
+                if forms is not None or not progress.may_leave:
+                    raise
+                progress.leave(span)
             if progress.late:
                 break
         for delta in progress.copy():

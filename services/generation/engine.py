@@ -82,7 +82,7 @@ class Engine:
 
         Raises at once QueueFull (with ``retry_after_s``), Draining, LimitExceeded
         (prompt and answer beyond the context), InvalidRequest (empty prompt) or
-        DeadlineExceeded.
+        DeadlineExceeded (not even one forward fits).
         """
         if self._draining:
             raise Draining("this node takes no new work")
@@ -144,8 +144,8 @@ class Engine:
                 f"{job.max_new_tokens} do not fit beside an input of {job.given} tokens"
                 f" in a context of {self._model.max_context}",
             )
-        if job.deadline is not None and job.deadline <= time.monotonic():
-            raise DeadlineExceeded("the deadline has passed already")
+        if not self._loop.starts_in_time(job):
+            raise DeadlineExceeded("there is no time for a single forward")
 
     def _work(self) -> None:
         """The thread: steps while there is work, sleeps while there is none."""

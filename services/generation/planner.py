@@ -32,8 +32,8 @@ from services.generation.types import (
 T = TypeVar("T")
 
 MAX_SEED = 2**63 - 1
-LEAST_RESERVE_S, RESERVE = 0.01, 0.05
-"""What an answer needs to reach its caller before the deadline: seconds, and share of the time."""
+RESERVE = 0.05
+"""Share of a call's time kept for the answer's way back, where what was measured is less."""
 STEERED = ("autoregressive", "masked_block_diffusion")
 """Families whose sequences keep to an automaton; answers of others are judged when whole."""
 RUNS = ("distance_threshold", "frontier_run")
@@ -213,15 +213,16 @@ class Planner:
         return job, encoded.truncated
 
     def _answer_by(self, request: Request) -> float | None:
-        """When what there is becomes the answer.
+        """When what there is becomes the answer: early enough to reach its caller in time.
 
-        A model that can answer at any time does so shortly before the call's deadline.
+        For a model that can answer at any time the call's deadline counts as well.
         """
-        if self._card.paradigm is not Paradigm.DIFFUSION or request.deadline is None:
-            return request.answer_by
-        reserve = max(LEAST_RESERVE_S, RESERVE * (request.deadline - request.arrived))
-        answer_by = request.deadline - reserve
-        return answer_by if request.answer_by is None else min(answer_by, request.answer_by)
+        by_deadline = self._card.paradigm is Paradigm.DIFFUSION
+        ends = (request.answer_by, request.deadline if by_deadline else None)
+        end = min((end for end in ends if end is not None), default=None)
+        if end is None:
+            return None
+        return end - max(request.way_back_s, RESERVE * (end - request.arrived))
 
     def _form(self, constraint: Constraint | None) -> Form | None:
         return None if constraint is None else self._forms.compile(constraint)

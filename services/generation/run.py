@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from services.chassis.errors import DeadlineExceeded, EngineFailure
+from services.generation.claims import Claim
 from services.generation.sampling import Predictions
-from services.generation.sequence import Head, Piece, Progress, Sequence
+from services.generation.sequence import Head, Piece, Progress, Rows, Sequence
 from services.generation.text import Transcript
 from services.generation.ticket import Ticket
 from services.generation.types import Delta, Draft, Event, Finished, FinishReason, Timing, Usage
@@ -23,6 +26,8 @@ class Run:
         """What may be kept for others; None once it was."""
         self.sound = True
         """Whether all that it wrote into its slot is known to be finite numbers."""
+        self.passed_over = 0
+        """Forwards in a row that it was not in."""
         self._transcript = transcript
         self._started = now
         self._prefilled: float | None = None
@@ -42,11 +47,16 @@ class Run:
             self._stalled_since = now
         return max(now - self._stalled_since, 1e-9)
 
-    def pace(self, now: float, step_seconds: float) -> None:
-        """Tells the sequence how many forwards there is time for."""
+    @property
+    def latest(self) -> float:
+        """When its answer has to be there; without a time for it, never."""
         by = self.ticket.job.answer_by
-        if by is not None and step_seconds > 0:
-            self.sequence.forwards_left = max(1, int((by - now) / step_seconds))
+        return math.inf if by is None else by
+
+    def claim(self, rows: Rows) -> Claim:
+        """What it asks of the next forward with these rows."""
+        begun = self._prefilled is not None
+        return Claim(len(rows.tokens), self.latest, begun, self.passed_over)
 
     @property
     def finished_head(self) -> Head | None:

@@ -34,6 +34,11 @@ class Rows:
     draws: list[Draw] = field(default_factory=list)
     spread: bool = False
 
+    @property
+    def open_rows(self) -> int:
+        """Rows from the first one asked about on: about what the forward after this one has."""
+        return len(self.tokens) - self.wanted[0] if self.wanted else len(self.tokens)
+
     def all_draws(self) -> Many[Draw | None]:
         """One entry per wanted row, None for the likeliest token."""
         return self.draws or [None] * len(self.wanted)

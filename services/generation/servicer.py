@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
@@ -27,6 +28,7 @@ from services.generation.observation import Observation
 from services.generation.planner import Plan
 from services.generation.reception import Reception, ServedModel
 from services.generation.types import Event, Finished, Request
+from services.generation.way_back import WayBack
 
 REQUEST_ID_KEY = "x-request-id"
 DELTA_BYTES = MAX_MESSAGE_BYTES - 4096
@@ -49,10 +51,14 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
         self._reception = reception
         self._metrics = metrics
         self._call_timeout_s = call_timeout_s
+        self._way_back = WayBack()
 
     async def Generate(self, message: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """The events of the answer, gathered into one message."""
-        return await self._generate(message, context)
+        arrived = time.monotonic()
+        response = await self._generate(message, context)
+        self._sending(arrived + response.timing.total.ToTimedelta().total_seconds(), context)
+        return response
 
     async def GenerateBatch(
         self, messages: AsyncIterator[pb.GenerateBatchRequest], context: Context
@@ -91,17 +97,24 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
                 async for event in events:
                     if isinstance(event, Finished):
                         call.finished = event
+                        self._sending(request.arrived + event.timing.total, context)
                     for part in wire.event_to_proto(event, DELTA_BYTES, request, model.served_by):
                         yield part
 
     def _read(self, message: pb.GenerateRequest, context: Context) -> Request:
         remaining = context.time_remaining()
-        return wire.from_proto(
+        request = wire.from_proto(
             message,
             now=time.monotonic(),
             metadata_request_id=_request_id(context),
             time_remaining_s=self._call_timeout_s if remaining is None else remaining,
         )
+        return replace(request, way_back_s=self._way_back.at_most())
+
+    def _sending(self, ended: float, context: Context) -> None:
+        """Measures the way of an answer that the engine ended at ``ended``."""
+        sent = self._way_back.follow(ended)
+        context.add_done_callback(sent)  # type: ignore[arg-type]  # the stubs name no function
 
     async def _answer(
         self, model: ServedModel, request: Request, input_bytes: int
@@ -112,8 +125,12 @@ class InferenceServicer(inference_pb2_grpc.InferenceServiceServicer):
             raise DeadlineExceeded("the deadline passed before the call was read")
         plan = await _planned(model, request, input_bytes)
         async with aclosing(model.answering.events(plan, model.limits)) as events:
-            async for event in events:
-                yield event
+            try:
+                async for event in events:
+                    yield event
+            except DeadlineExceeded:
+                self._way_back.doubt()
+                raise
 
 
 def _refuse_drafts(request: Request) -> None:

@@ -22,6 +22,8 @@ class SpanEdit:
         self._shares = shares
         self._written = ""
         self._copied = 0
+        self._kept = 0
+        """Characters before the span that is being filled."""
         self._block = 0
         self._blocks_before = 0
         self._ends: list[Finished] = []
@@ -35,6 +37,11 @@ class SpanEdit:
     def written(self) -> str:
         """The answer so far."""
         return self._written
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether an earlier span has been filled and nothing of the present one sent."""
+        return bool(self._ends) and len(self._written) == self._kept
 
     @property
     def late(self) -> bool:
@@ -54,11 +61,17 @@ class SpanEdit:
 
     def gap(self, span: tuple[int, int]) -> tuple[Infill, int]:
         """The next span as a gap in the text as it is now, and its share of tokens."""
-        self._copied = span[1]
+        self._copied, self._kept = span[1], len(self._written)
         done = len(self._ends)
         even = self._left // (len(self._edit.spans) - done)
         share = self._shares[done] if self._shares else even
         return gap_of(self._edit, self._written, span[1]), share
+
+    def leave(self, span: tuple[int, int]) -> None:
+        """There was no time for this span: it and those behind it stay as they were."""
+        self._copied = span[0]
+        reason = FinishReason.DEADLINE
+        self._ends[-1] = replace(self._ends[-1], finish_reason=reason, best_effort=True)
 
     def take(self, event: Event) -> list[Delta | Draft]:
         """What an event of the span's sequence adds to the answer."""

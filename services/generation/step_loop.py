@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,12 +11,15 @@ import structlog
 
 from services.chassis.errors import DeadlineExceeded, EngineFailure, ServiceError, SlowReader
 from services.generation.admission import WaitingLine
+from services.generation.claims import Room, choose, lost
 from services.generation.load import EngineLimits
 from services.generation.model import Model
 from services.generation.outbox import Outbox
 from services.generation.run import Run
 from services.generation.sampling import Predictions, predict
 from services.generation.sequence import Family, Rows
+from services.generation.slots import GRAIN
+from services.generation.step_clock import StepClock
 from services.generation.text import Transcript
 from services.generation.ticket import Ticket
 from services.generation.types import Event, Finished, Job
@@ -44,9 +48,13 @@ class StepLoop:
         outbox: Outbox,
         limits: EngineLimits,
         on_release: Callable[[Ticket], None],
+        time_now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limits = limits
+        self.clock = StepClock()
         self.step_seconds = 0.0
+        self.over_at = 0.0
+        """When the step under way is likely to end; when the last one ended, if none is."""
         self.tokens_per_forward = 1.0
         self.runs: list[Run] = []
         """Least recently computed first."""
@@ -57,6 +65,7 @@ class StepLoop:
         self._line = line
         self._outbox = outbox
         self._on_release = on_release
+        self._time_now = time_now
         self._free_slots = list(reversed(range(model.slots)))
 
     @property
@@ -66,16 +75,28 @@ class StepLoop:
         return max(0, most - len(self.runs))
 
     def step(self) -> bool:
-        """Moves everybody on by one forward; False if there was nothing to compute."""
-        now = time.monotonic()
+        """Moves everybody on by one forward; False if there was nothing to compute.
+
+        What ends without it does not wait for it.
+        """
+        now = self._time_now()
         self._drop(now)
         self._admit(now)
         batch = self._choose(now)
+        rows = sum(len(rows.tokens) for _, rows in batch)
+        self._refuse_late(now + self.clock.expect(rows, surely=True) if batch else now)
+        self._outbox.flush()
         if batch:
+            self.over_at = now + self.clock.expect(rows)
             self._compute(batch)
-            self.step_seconds = _average(self.step_seconds, time.monotonic() - now)
+            self.over_at = self._time_now()
+            self._time(rows, self.over_at - now)
         self._outbox.flush()
         return bool(batch)
+
+    def starts_in_time(self, job: Job) -> bool:
+        """Whether a job that comes now has time for its first forward; from any thread."""
+        return self._fits(job, max(self._time_now(), self.over_at))
 
     def end_all(self, error: ServiceError) -> None:
         """Ends what runs and what waits with ``error``."""
@@ -87,18 +108,27 @@ class StepLoop:
 
     def _drop(self, now: float) -> None:
         """Frees the slots of sequences that nobody waits for, or that are out of time."""
-        for ticket in self._line.expired(now):
-            self._refuse(ticket, DeadlineExceeded("the deadline passed in the queue"))
+        self._refuse_late(now)
         for run in list(self.runs):
             job = run.ticket.job
             if run.ticket.cancelled:
                 self._release(run)
             elif job.deadline is not None and now >= job.deadline:
                 self._fail(run, DeadlineExceeded("the deadline passed during generation"))
-            elif job.answer_by is not None and now + self.step_seconds >= job.answer_by:
-                self._act(run, partial(run.cut, now))
             elif run.behind_for(now) > STALL_LIMIT_S:
                 self._fail(run, SlowReader(f"nothing was read for {STALL_LIMIT_S:.0f} s"))
+
+    def _refuse_late(self, start: float) -> None:
+        """Takes those out of the line who are not in time if they start at ``start``."""
+        for ticket in self._line.expired(lambda job: self._fits(job, start)):
+            self._refuse(ticket, DeadlineExceeded("the time went by in the queue"))
+
+    def _fits(self, job: Job, start: float) -> bool:
+        rows = _least_rows(job)
+        if start + self.clock.expect(rows) <= job.expires:
+            return True
+        self.clock.doubt(rows)
+        return False
 
     def _admit(self, now: float) -> None:
         """Gives free slots to those whose turn it is."""
@@ -123,28 +153,50 @@ class StepLoop:
         sequence.skip(self._model.prefixes.restore(slot, sequence.head))
 
     def _choose(self, now: float) -> Batch:
-        """Rows of the sequences whose turn it is, within the limits of one forward.
+        """Rows of those who share the next forward; who has no time for another one ends.
 
         Those alike come next to each other: attention takes them together.
         """
-        batch: Batch = []
-        count = 0
+        expect = self.clock.expect
+        asked = self._asked()
+        for run, rows in asked:
+            if not run.claim(rows).fits(len(rows.tokens), now, expect):
+                self._cut(run, rows, now)
+        asked = [(run, rows) for run, rows in asked if run in self.runs]
+        claims = [run.claim(rows) for run, rows in asked]
+        room = Room(self.limits.max_batch_size, self.limits.max_forward_rows)
+        chosen = choose(claims, room, now, expect)
+        for i in lost(claims, chosen, now, expect):
+            self._cut(*asked[i], now)
+        batch = [asked[i] for i in chosen]
+        self._pace(batch, now)
+        return sorted(batch, key=lambda pair: (len(pair[1].tokens), pair[0].slot))
+
+    def _asked(self) -> Batch:
+        """What each sequence wants computed, but for those whose reader is behind."""
+        asked: Batch = []
         for run in list(self.runs):
-            if run.behind_for(now):
+            if run.behind_for(self._time_now()):
                 continue
-            run.pace(now, self.step_seconds)
             try:
-                rows = run.sequence.rows()
+                asked.append((run, run.sequence.rows()))
             except Exception as error:
                 self._fail(run, _as_service_error(error, run.ticket.job))
-                continue
-            count += len(rows.tokens)
-            if batch and count > self.limits.max_forward_rows:
-                break
-            batch.append((run, rows))
-            if len(batch) == self.limits.max_batch_size:
-                break
-        return sorted(batch, key=lambda pair: (len(pair[1].tokens), pair[0].slot))
+        return asked
+
+    def _cut(self, run: Run, rows: Rows, now: float) -> None:
+        """Ends a sequence whose next forward would be too late, with what it has."""
+        self.clock.doubt(len(rows.tokens))
+        self._act(run, partial(run.cut, now))
+
+    def _pace(self, batch: Batch, now: float) -> None:
+        """Tells those in a hurry how many forwards there is time for, in this company."""
+        first = sum(len(rows.tokens) for _, rows in batch)
+        later = sum(rows.open_rows for _, rows in batch)
+        for run, _ in batch:
+            if run.latest < math.inf:
+                left = self.clock.forwards(run.latest - now, first, later)
+                run.sequence.forwards_left = left
 
     def _compute(self, batch: Batch) -> None:
         """One forward; its failure fails those in it and nobody else."""
@@ -157,7 +209,7 @@ class StepLoop:
             for run, _ in batch:
                 self._fail(run, EngineFailure("the forward pass failed"))
             return
-        now, start = time.monotonic(), 0
+        now, start = self._time_now(), 0
         for run, rows in batch:
             end = start + len(rows.wanted)
             self._act(run, partial(run.advance, predictions.part(start, end), now))
@@ -176,6 +228,8 @@ class StepLoop:
         """Those who were computed go behind those who were not."""
         served = {run for run, _ in batch}
         waiting = [run for run in self.runs if run not in served]
+        for run in self.runs:
+            run.passed_over = 0 if run in served else run.passed_over + 1
         if waiting:
             self.runs = waiting + [run for run in self.runs if run in served]
 
@@ -191,6 +245,10 @@ class StepLoop:
             if isinstance(event, Finished):
                 self._release(run)
                 self._note(event)
+
+    def _time(self, rows: int, seconds: float) -> None:
+        self.clock.note(rows, seconds)
+        self.step_seconds = _average(self.step_seconds, seconds)
 
     def _note(self, finished: Finished) -> None:
         measured = finished.usage.tokens_per_forward
@@ -212,6 +270,13 @@ class StepLoop:
             self._model.clear(run.slot)
         self._free_slots.append(run.slot)
         self._outbox.call(lambda: self._on_release(run.ticket))
+
+
+def _least_rows(job: Job) -> int:
+    """Rows that are computed before there is any answer, whatever of the input is kept already."""
+    length = job.denoising.block_length if job.denoising else 1
+    kept = max(0, job.given - 1) // GRAIN * GRAIN
+    return max(1, (job.given // length + 1) * length - kept)
 
 
 def _average(old: float, new: float) -> float:

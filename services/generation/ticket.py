@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from services.generation.stream import EventStream
@@ -23,9 +22,3 @@ class Ticket:
     def cancelled(self) -> bool:
         """Whether nobody waits for the answer any more."""
         return self.stream.closed
-
-    @property
-    def expires(self) -> float:
-        """When an answer that has not begun is of no more use, on the monotonic clock."""
-        times = (self.job.deadline, self.job.answer_by)
-        return min((time for time in times if time is not None), default=math.inf)

@@ -7,6 +7,7 @@ turn it into a Job for the engine, and the engine answers with Events.
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -144,6 +145,8 @@ class Request:
     """When the gRPC call itself ends: later work is of no use to anybody."""
     answer_by: float | None = None
     """arrived + latency_budget: what there is by then is the answer."""
+    way_back_s: float = 0.0
+    """What an answer needs to reach its caller, as measured of late."""
     model: str = ""
     """Name of the model asked for; empty takes whichever there is."""
 
@@ -200,6 +203,12 @@ class Job:
     def given(self) -> int:
         """Tokens that the request brings along."""
         return len(self.prompt_ids) + len(self.suffix_ids)
+
+    @property
+    def expires(self) -> float:
+        """When an answer that has not begun is of no more use, on the monotonic clock."""
+        times = (self.deadline, self.answer_by)
+        return min((time for time in times if time is not None), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -38,6 +39,9 @@ from services.generation.worker_servicer import WorkerServicer
 
 INFERENCE = "braid.inference.v1.InferenceService"
 MANAGEMENT = "braid.worker.v1.WorkerService"
+SWITCH_S = 0.0005
+"""Longest time that the engine's thread keeps the interpreter from the event loop: a deadline is
+a matter of a few milliseconds."""
 LAST_WORDS_S = 0.5
 """Longest wait for status streams to tell the end, and for ended calls to leave."""
 
@@ -49,6 +53,7 @@ async def run_worker(settings: WorkerSettings, stop: Stop, kind: Kind) -> None:
 
     Raises StartFailure, PortInUse or KeyTaken where it cannot serve.
     """
+    sys.setswitchinterval(SWITCH_S)
     await Worker(settings, kind).run(stop)
 
 

@@ -1,171 +1,160 @@
-"""Diffusion answers under a latency budget: how many come in time, and the quality paid.
+"""Diffusion answers under a deadline: how many callers have theirs in time, and the quality paid.
 
-    python -m tests.benchmarks.bench_deadline [CHECKPOINT] [--items 50]
+    python -m tests.benchmarks.bench_deadline [--items 40] [--load 1.0] [--by-deadline]
 
-Each item's natural time is taken first, as the quicker of two runs; then it is asked again
-with half, a quarter and a tenth of that time, one request after the other.
+Callers ask the diffusion worker of a mesh over a socket and look at their own clock. Each request
+is first asked without a budget, then with half, a quarter and a tenth of the time it took:
+one at a time, and in streams of calls that come at the same random moments each time.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import random
 import statistics
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import jsonschema
-import torch
+from braid.inference.v1.inference_pb2_grpc import InferenceServiceStub
+from services.chassis.channel import open_channel
+from services.cli.mesh_plan import MeshOptions
+from services.cli.mesh_record import MeshRecord
+from services.cli.mesh_session import with_mesh
+from services.cli.screen import screen
+from tests.benchmarks.bench_engine import STORE
+from tests.benchmarks.hurried import NO_BUDGET, SETS, Outcome, Question, Waits, ask, send
+from tests.benchmarks.hurried import first_forward as first_forward_of
+from tests.benchmarks.hurried import questions as golden_questions
 
-from services.chassis.errors import DeadlineExceeded
-from services.generation.types import Finished
-from tests.benchmarks.bench_engine import (
-    SETS,
-    STORE,
-    Contestant,
-    contestant,
-    counted,
-    golden_items,
-)
-
-SHARES = (0.5, 0.25, 0.1)
-"""Of the natural time."""
-NO_BUDGET = float("inf")
+SHARES = (1.0, 0.5, 0.25, 0.1)
+"""Of the natural time, which is the first of them."""
+WARM_UP = 16
 HEAD = (
-    "| time | ms | set | requests | under a forward (in time) | in time % | refused | late "
+    "| time | ms | set | calls | too short | answered % | refused | late | by the machine "
     "| right % | valid % | best effort % | forwards |"
 )
-"""ms is the median budget, or the median natural time. Requests whose budget ends before their
-first forward does stand apart. Refused means DEADLINE_EXCEEDED; what follows is of answers in
-time."""
+LEGEND = """\
+ms: median budget, or median natural time. too short: budgets under one forward alone, there
+and back. answered: in time, of the calls that are not too short. refused: DEADLINE_EXCEEDED in
+time. late: neither in time, and by how much at most. by the machine: late, but in time less
+the waits for a core. right and after: of answers in time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one request; seconds from its submission on."""
+@dataclass
+class Course:
+    """Everything asked under one load."""
 
-    seconds: float
-    finished: Finished | None = None
-    """None: there was DEADLINE_EXCEEDED instead of an answer."""
-    right: bool = False
-    valid: bool | None = None
-    """None where no form was asked for."""
-    budget: float = NO_BUDGET
-    feasible: bool = True
-    """Whether the budget holds the first forward."""
-
-    @property
-    def allowed(self) -> float:
-        """The budget; what it took where there was none."""
-        return self.seconds if self.budget == NO_BUDGET else self.budget
-
-    @property
-    def in_time(self) -> bool:
-        """Whether there was an answer within the budget."""
-        return self.finished is not None and self.seconds <= self.budget
+    title: str
+    outcomes: dict[float, list[Outcome]] = field(default_factory=dict)
 
 
-async def ask(
-    each: Contestant, name: str, item: dict[str, Any], budget: float = NO_BUDGET
-) -> Outcome:
-    """One golden item of the set, alone on the engine."""
-    job = each.job(item, steered=name == "schema")
-    arrived = time.monotonic()
-    answer_by = None if budget == NO_BUDGET else arrived + budget
-    try:
-        text, finished = await each.finish(replace(job, arrived=arrived, answer_by=answer_by))
-    except DeadlineExceeded:
-        return Outcome(time.monotonic() - arrived, budget=budget)
-    return Outcome(
-        time.monotonic() - arrived,
-        finished,
-        right=counted(name, text) == counted(name, item["expect"]),
-        valid=is_valid(text, item["schema"]) if name == "schema" else None,
-        budget=budget,
+@dataclass
+class Bench:
+    """The worker and the questions."""
+
+    stub: InferenceServiceStub
+    waits: Waits
+    questions: list[Question]
+    by_deadline: bool
+
+    async def ask(self, number: int, budget: float = NO_BUDGET) -> Outcome:
+        """One of the questions."""
+        question = self.questions[number]
+        return await ask(self.stub, self.waits, question, budget, by_deadline=self.by_deadline)
+
+    async def one_at_a_time(self) -> Course:
+        """Each question in its natural time, the quicker of two, then in each share of it."""
+        course = Course("one at a time", {share: [] for share in SHARES})
+        for number in range(len(self.questions)):
+            runs = [await self.ask(number) for _ in range(2)]
+            natural = min(runs, key=lambda run: run.seconds)
+            course.outcomes[1.0].append(natural)
+            for share in SHARES[1:]:
+                course.outcomes[share].append(await self.ask(number, share * natural.seconds))
+        return course
+
+    async def arriving(self, per_second: float) -> Course:
+        """The questions as a stream of calls, again for each share with the same arrivals."""
+        course = Course(f"arriving, {per_second:.0f} a second")
+        budgets = [NO_BUDGET] * len(self.questions)
+        luck = random.Random(0)
+        gaps = [luck.expovariate(per_second) for _ in budgets]
+        for share in SHARES:
+            found = await self._stream(gaps, budgets)
+            course.outcomes[share] = found
+            following = SHARES[min(SHARES.index(share) + 1, len(SHARES) - 1)]
+            natural = course.outcomes[1.0]
+            budgets = [following * outcome.seconds for outcome in natural]
+        return course
+
+    async def _stream(self, gaps: list[float], budgets: list[float]) -> list[Outcome]:
+        tasks = []
+        async with asyncio.TaskGroup() as group:
+            for number, (gap, budget) in enumerate(zip(gaps, budgets, strict=True)):
+                await asyncio.sleep(gap)
+                tasks.append(group.create_task(self.ask(number, budget)))
+        return [task.result() for task in tasks]
+
+
+async def run(mesh: MeshRecord, items: int, load: float, *, by_deadline: bool) -> None:
+    """Measures the mesh's diffusion worker and prints the tables."""
+    node = mesh.nodes[0]
+    async with open_channel(node.address) as channel:
+        questions = list(golden_questions(items))
+        bench = Bench(InferenceServiceStub(channel), Waits(node.pid), questions, by_deadline)
+        for question in questions[:WARM_UP]:
+            await send(bench.stub, question)
+        alone = await bench.one_at_a_time()
+        least = [first_forward_of(outcome) for outcome in alone.outcomes[1.0]]
+        natural = statistics.mean(outcome.seconds for outcome in alone.outcomes[1.0])
+        stream = await bench.arriving(load / natural)
+    print(LEGEND)
+    names = [question.name for question in questions]
+    for course in (alone, stream):
+        print("\n".join(table(course, names, least)))
+
+
+def table(course: Course, names: list[str], least: list[float]) -> Iterator[str]:
+    """Markdown lines of one load."""
+    yield f"\n{course.title}\n\n{HEAD}\n{'|---' * (HEAD.count('|') - 1)}|"
+    for share, outcomes in course.outcomes.items():
+        for name in (*SETS, "all"):
+            chosen = [i for i, other in enumerate(names) if name in (other, "all")]
+            yield row(share, name, [outcomes[i] for i in chosen], [least[i] for i in chosen])
+    waits = [one.waited / one.seconds for outcomes in course.outcomes.values() for one in outcomes]
+    yield (
+        f"\nThe engine's thread was ready and had no core for {100 * statistics.mean(waits):.0f} % "
+        f"of a call's time on average, {100 * statistics.quantiles(waits, n=100)[98]:.0f} % in the "
+        "worst hundredth."
     )
 
 
-def is_valid(text: str, schema: str) -> bool:
-    """Whether the text is a document of the schema."""
-    try:
-        jsonschema.validate(json.loads(text), json.loads(schema))
-    except (ValueError, jsonschema.ValidationError):
-        return False
-    return True
-
-
-async def hurried(each: Contestant, name: str, item: dict[str, Any]) -> list[Outcome]:
-    """The item in its natural time, then in each share of it."""
-    runs = [await ask(each, name, item) for _ in range(2)]
-    natural = min(runs, key=lambda run: run.seconds)
-    assert natural.finished is not None
-    first = first_forward(natural.finished)
-    outcomes = [natural]
-    for budget in (share * natural.seconds for share in SHARES):
-        outcome = await ask(each, name, item, budget)
-        outcomes.append(replace(outcome, feasible=budget >= first))
-    return outcomes
-
-
-def first_forward(finished: Finished) -> float:
-    """Seconds from the submission to the end of the first forward."""
-    return finished.timing.queue + finished.timing.prefill
-
-
-async def run(checkpoint: Path, items: int, dtype: str) -> None:
-    """Asks ``items`` of each set and prints the table."""
-    outcomes: dict[tuple[float, str], list[Outcome]] = {}
-    async with contestant(checkpoint, dtype) as each:
-        for item in golden_items("json")[-4:]:
-            await ask(each, "schema", item)
-        for number in range(items):
-            for name in SETS:
-                found = await hurried(each, name, golden_items(name)[number])
-                for share, outcome in zip((1.0, *SHARES), found, strict=True):
-                    outcomes.setdefault((share, name), []).append(outcome)
-    print(HEAD)
-    print("|---" * (HEAD.count("|") - 1) + "|")
-    for share in (1.0, *SHARES):
-        for name in SETS:
-            print(row(share, name, outcomes[share, name]))
-        print(row(share, "all", [one for name in SETS for one in outcomes[share, name]]))
-
-
-def row(share: float, name: str, outcomes: list[Outcome]) -> str:
-    """A line of the table; requests without time for one forward count apart."""
-    feasible = [outcome for outcome in outcomes if outcome.feasible]
-    hopeless = [outcome for outcome in outcomes if not outcome.feasible]
-    refused = sum(outcome.finished is None for outcome in feasible)
-    late = [one for one in feasible if one.finished and not one.in_time]
-    ends = [(one, one.finished) for one in outcomes if one.finished and one.in_time]
+def row(share: float, name: str, outcomes: list[Outcome], least: list[float]) -> str:
+    """One line of the table."""
+    budgets = [one.seconds if one.budget == NO_BUDGET else one.budget for one in outcomes]
+    fitting = [one for one, need in zip(outcomes, least, strict=True) if one.budget >= need]
+    answers = [(one, one.answer) for one in outcomes if one.answered and one.answer is not None]
+    late = [one for one in outcomes if not one.in_time]
+    worst = max((one.seconds - one.budget for one in late), default=0.0)
     cells = [
         f"{share:.0%}",
-        f"{1000 * statistics.median(one.allowed for one in outcomes):.0f}",
+        f"{1000 * statistics.median(budgets):.0f}",
         name,
         str(len(outcomes)),
-        f"{len(hopeless)} ({sum(one.in_time for one in hopeless)})",
-        percent(outcome.in_time for outcome in feasible),
-        str(refused),
-        lateness(late),
-        percent(one.right for one, _ in ends),
-        percent(one.valid for one, _ in ends if one.valid is not None),
-        percent(end.best_effort for _, end in ends),
-        f"{statistics.mean(end.usage.forward_passes for _, end in ends):.1f}" if ends else "-",
+        str(len(outcomes) - len(fitting)),
+        percent(one.answered for one in fitting),
+        str(sum(one.in_time and one.answer is None for one in outcomes)),
+        f"{len(late)} ({1000 * worst:.0f} ms)" if late else "0",
+        str(sum(one.late_by_the_machine for one in late)),
+        percent(one.right for one, _ in answers),
+        percent(one.valid for one, _ in answers),
+        percent(answer.best_effort for _, answer in answers),
+        f"{statistics.mean(a.usage.forward_passes for _, a in answers):.1f}" if answers else "-",
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def lateness(late: list[Outcome]) -> str:
-    """How many were late, how many of them with their first forward, and by how much at most."""
-    if not late:
-        return "0"
-    at_once = sum(first_forward(one.finished) >= one.budget for one in late if one.finished)
-    worst = max(one.seconds - one.budget for one in late)
-    return f"{len(late)} ({at_once} at the first forward; by {1000 * worst:.0f} ms at most)"
 
 
 def percent(flags: Iterable[bool]) -> str:
@@ -177,14 +166,19 @@ def percent(flags: Iterable[bool]) -> str:
 def main() -> None:
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    checkpoint = STORE / "demo-diffusion" / "v1"
-    parser.add_argument("checkpoint", nargs="?", default=checkpoint, type=Path)
-    parser.add_argument("--items", type=int, default=50, help="of each set")
-    parser.add_argument("--dtype", default="bfloat16")
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    asyncio.run(run(options.checkpoint, options.items, options.dtype))
+    parser.add_argument("--store", default=STORE, type=Path)
+    parser.add_argument("--items", type=int, default=40, help="of each set")
+    parser.add_argument("--load", type=float, default=1.0, help="calls per natural time alone")
+    parser.add_argument("--by-deadline", action="store_true", help="instead of latency_budget")
+    chosen = parser.parse_args()
+
+    async def measure(mesh: MeshRecord) -> None:
+        await run(mesh, chosen.items, chosen.load, by_deadline=chosen.by_deadline)
+
+    with tempfile.TemporaryDirectory(prefix="braid-bench-") as folder:
+        nodes = {"diffusion": 1}
+        options = MeshOptions(Path(folder), chosen.store, nodes, durable=False)
+        asyncio.run(with_mesh(options, screen(), measure))
 
 
 if __name__ == "__main__":

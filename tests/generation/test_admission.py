@@ -101,8 +101,8 @@ async def test_jobs_expire_in_the_line() -> None:
     late, budget_spent, fine = ticket(deadline=5.0), ticket(answer_by=4.0), ticket(deadline=9.0)
     for each in (late, budget_spent, fine):
         line.put(each)
-    assert line.expired(3.0) == []
-    assert set(line.expired(5.0)) == {late, budget_spent}
+    assert line.expired(lambda job: job.expires > 3.0) == []
+    assert set(line.expired(lambda job: job.expires > 5.0)) == {late, budget_spent}
     assert order(line) == [fine]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.chassis.errors import ConstraintNotMet, QueueFull
+from services.chassis.errors import ConstraintNotMet, DeadlineExceeded, QueueFull
 from services.generation.answering import Answering, gathered
 from services.generation.types import (
     Constraint,
@@ -167,6 +167,17 @@ async def test_late_edit_keeps_the_remaining_spans() -> None:
     assert text_of(events) == "X b c"
     assert end_of(events).finish_reason is FinishReason.DEADLINE
     assert len(engine.jobs) == 1
+
+
+async def test_a_span_without_time_stays_as_it_was() -> None:
+    """An edit whose time ends between two spans is answered with those that are filled."""
+    engine = ScriptedEngine(say("X"), lambda _: [DeadlineExceeded("no time")])
+    events = await answer(engine, Edit("one two three", "", ((0, 3), (4, 7))))
+    assert text_of(events) == "X two three"
+    assert end_of(events).finish_reason is FinishReason.DEADLINE
+    assert end_of(events).best_effort
+    with pytest.raises(DeadlineExceeded):
+        await answer(engine, Edit("one two three", "", ((0, 3),)))
 
 
 async def test_gaps_of_a_template_are_filled_in_order() -> None:

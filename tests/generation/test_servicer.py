@@ -334,11 +334,13 @@ class SlowModel(SlotModel):
         self._eos = torch.tensor([checkpoint.vocabulary.eos_id])
         super().__init__(module, slots=LIMITS.max_batch_size, max_context=LIMITS.max_context)
         self._pause_s = pause_s
+        self.forwards = 0
         self.going = threading.Event()
         self.going.set()
 
     def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
         """As a decoder's, later."""
+        self.forwards += 1
         time.sleep(self._pause_s)
         self.going.wait(20)
         logits = super().forward(batch)
@@ -355,6 +357,22 @@ async def test_cancelled_call_frees_the_engine(folder: Path) -> None:
             call.cancel()
             await eventually(lambda: not worker.engine.snapshot().busy)
         await eventually(lambda: worker.reception.calls.count == 0)
+
+
+async def test_an_action_is_answered_in_its_period(diffusion_checkpoint: Path) -> None:
+    """A control period of 50 steps gives an answer; one without a single step DEADLINE_EXCEEDED."""
+    model = SlowModel(diffusion_checkpoint, 0.01)
+    async with serving(diffusion_checkpoint, model=model) as worker:
+        action = pb.GenerateRequest(task=pb.TASK_ACTION_CONTROL, prompt="abc", sampling=_long())
+        await worker.stub.Generate(action)
+        period_s = 50 * worker.engine.snapshot().step_seconds
+        response = await worker.stub.Generate(action, timeout=period_s)
+        assert response.usage.completion_tokens > 0
+        forwards = model.forwards
+        action.latency_budget.FromMilliseconds(5)
+        code, _ = await refusal(worker.stub.Generate(action))
+        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert model.forwards == forwards
 
 
 async def test_grpc_deadline_is_answered_in_time(diffusion_checkpoint: Path) -> None:
