@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from torch import Tensor
 
+from services.ar_worker.sequence import NextToken
 from services.chassis.errors import (
     DeadlineExceeded,
     Draining,
@@ -27,6 +28,7 @@ from services.generation.types import Delta, FinishReason, Job, Priority
 from tests.eventually import eventually
 from tests.generation.engines import (
     DIFFUSION,
+    ENDLESS,
     NEXT_TOKEN,
     WatchedModel,
     collect,
@@ -369,6 +371,20 @@ async def test_forwards_keep_to_their_row_budget() -> None:
         model.gate.set()
         await asyncio.gather(*jobs)
     assert model.batches[:3] == [1, 1, 1]
+
+
+async def test_a_long_prompt_stalls_nobody() -> None:
+    """Every forward that computes a chunk of a long prompt gives a running answer its token."""
+    model, family = WatchedModel(), NextToken(ENDLESS, prefill_chunk=16)
+    async with running(model, family) as engine:
+        stream = engine.submit(job(prompt(5), 60))
+        await anext(stream)
+        events = await collect(engine, job(prompt(160, 1), 1))
+        chunks = [rows for rows in model.rows if rows > 16]
+        await stream.aclose()
+    assert finished(events).usage.forward_passes == 10
+    assert len(chunks) == 10
+    assert set(chunks) == {17}
 
 
 async def test_draining_refuses_new_work_and_finishes_the_old() -> None:
