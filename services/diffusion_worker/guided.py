@@ -28,6 +28,8 @@ class GuidedSequence(BlockSequence):
     ) -> None:
         super().__init__(job, plan, model)
         self._edits = False
+        self._counts_only = plan.strategy == "static_quota"
+        """Whether steps alone say how much is settled, however sure the model is."""
         self._decay = plan.distance_decay if plan.strategy == "distance_threshold" else 1.0
         self._path = Path(automaton, job.max_new_tokens)
         self._predictions: Predictions
@@ -60,7 +62,7 @@ class GuidedSequence(BlockSequence):
         masked = self._canvas.masked()
         block = self._canvas.block_of(self._canvas.first)
         quota = math.ceil(len(masked) / max(1, self._steps_left(masked, drawn)))
-        settled, chosen = self._settle_sure(masked)
+        settled, chosen = (0, 0) if self._counts_only else self._settle_sure(masked)
         if self._end is None:
             due = max(quota, settled + (not chosen))
             self._settle_due(masked[settled:due], first_is_due=not chosen)
@@ -90,8 +92,8 @@ class GuidedSequence(BlockSequence):
     def _settle_due(self, places: list[int], *, first_is_due: bool) -> None:
         """Fills places though the model is not sure; all but a first that is due are forced."""
         for index, token in enumerate(self._tokens_for(places)):
-            if self._path.forced() is None and not (first_is_due and index == 0):
-                self.figures.forced_commits += 1
+            free = (first_is_due and index == 0) or self._path.forced() is not None
+            self.figures.forced_commits += not (free or self._counts_only)
             self._settle(places[index], token)
             if self._end is not None:
                 return

@@ -36,8 +36,8 @@ RESERVE = 0.05
 """Share of a call's time kept for the answer's way back, where what was measured is less."""
 STEERED = ("autoregressive", "masked_block_diffusion")
 """Families whose sequences keep to an automaton; answers of others are judged when whole."""
-RUNS = ("distance_threshold", "frontier_run")
-"""Strategies of answers that are kept to a form: both settle it from the left."""
+RUNS = ("distance_threshold", "frontier_run", "static_quota")
+"""Strategies of answers that are kept to a form: all settle it from the left."""
 _ANSWER_SHARE = 4
 """An infill without max_new_tokens leaves a quarter of the context to its answer."""
 

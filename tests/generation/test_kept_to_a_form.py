@@ -117,6 +117,20 @@ def test_steps_a_block_are_kept_to(model: SlotModel, max_steps: int) -> None:
     assert answer.figures.forced_commits > 0
 
 
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_fixed_number_of_steps_gives_a_document(
+    model: SlotModel, schema: dict[str, Any], temperature: float
+) -> None:
+    """static_quota settles its share in each step, whatever the model says, and none is forced."""
+    plan = replace(PLAN, strategy="static_quota", max_steps=2)
+    asked = kept(schema, 60, denoising=plan, temperature=temperature)
+    answer = decode(model, FAMILIES["unshifted"](), [asked])[0]
+    jsonschema.validate(json.loads(text_of(answer)), schema)
+    assert answer.figures.denoise_steps <= 2 * answer.figures.blocks
+    assert answer.figures.forced_commits == 0
+
+
 def test_what_is_certain_costs_no_forward(model: SlotModel, family: Family) -> None:
     """A document without any choice is asked for in one forward, behind its prefill."""
     schema = {"const": {"name": "a long and certain text", "more": list(range(9))}}

@@ -10,7 +10,7 @@ from braid.config.v1.config_pb2 import Group
 from services.chassis.errors import InvalidRequest, LimitExceeded, UnsupportedParameter
 from services.chassis.strategies import PARAMETER_OF, PARAMETERS, followers_of
 from services.generation.limits import Limits
-from services.generation.planner import Plan
+from services.generation.planner import RUNS, Plan
 from services.generation.types import (
     Constraint,
     Denoising,
@@ -275,8 +275,9 @@ def test_strategy_that_no_form_can_be_kept_by_is_refused() -> None:
     denoising = Denoising(strategy="random")
     field = refused(UnsupportedParameter, DIFFUSION, constraint=constraint, denoising=denoising)
     assert field == "diffusion.strategy"
-    asked = Denoising(strategy="frontier_run")
-    assert plan(DIFFUSION, constraint=constraint, denoising=asked).job.automaton is not None
+    for strategy in RUNS:
+        asked = Denoising(strategy=strategy)
+        assert plan(DIFFUSION, constraint=constraint, denoising=asked).job.automaton is not None
 
 
 @BOTH
