@@ -20,6 +20,9 @@ than its own end.
 """
 
 
+Entry = tuple[float, int, Ticket]
+
+
 class WaitingLine:
     """Jobs that wait for a slot; safe to use from any thread.
 
@@ -29,7 +32,7 @@ class WaitingLine:
     def __init__(self, length: int) -> None:
         self.length = length
         self._lock = threading.Lock()
-        self._heap: list[tuple[float, int, Ticket]] = []
+        self._heap: list[Entry] = []
         self._waiting: set[Ticket] = set()
         self._numbers = itertools.count()
         self._pace = _Pace()
@@ -57,16 +60,34 @@ class WaitingLine:
             heapq.heappush(self._heap, (due, next(self._numbers), ticket))
             self._waiting.add(ticket)
 
-    def take(self, now: float) -> Ticket | None:
-        """The job whose turn it is."""
+    def take(self, now: float, *, offline: bool = True) -> Ticket | None:
+        """The job whose turn it is; batch jobs keep their place unless ``offline``."""
         with self._lock:
             self._pace.note(now, crowded=len(self._waiting) > 1)
-            while self._heap:
-                ticket = heapq.heappop(self._heap)[2]
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                    return ticket
-            return None
+            taken = self._pop(self._heap) if self._urgent or offline else None
+            passed = []
+            while taken is not None and not (offline or _is_urgent(taken[2])):
+                passed.append(taken)
+                taken = self._pop(self._heap)
+            for entry in passed:
+                heapq.heappush(self._heap, entry)
+            if taken is None:
+                return None
+            self._waiting.remove(taken[2])
+            return taken[2]
+
+    @property
+    def _urgent(self) -> bool:
+        """Whether anybody but batch jobs waits."""
+        return any(map(_is_urgent, self._waiting))
+
+    def _pop(self, heap: list[Entry]) -> Entry | None:
+        """The first entry of a job that still waits."""
+        while heap:
+            entry = heapq.heappop(heap)
+            if entry[2] in self._waiting:
+                return entry
+        return None
 
     def discard(self, ticket: Ticket) -> bool:
         """Takes a job out; False if it has left already."""
@@ -92,6 +113,10 @@ class WaitingLine:
             left, self._waiting = list(self._waiting), set()
             self._heap.clear()
         return left
+
+
+def _is_urgent(ticket: Ticket) -> bool:
+    return ticket.job.priority is not Priority.BATCH
 
 
 class _Pace:

@@ -131,9 +131,9 @@ class StepLoop:
         return False
 
     def _admit(self, now: float) -> None:
-        """Gives free slots to those whose turn it is."""
+        """Gives free slots to those whose turn it is; batch jobs leave the last one free."""
         while self._free_slots and self.room:
-            ticket = self._line.take(now)
+            ticket = self._line.take(now, offline=self.room > 1 or not self.runs)
             if ticket is None:
                 return
             self._open(ticket, now)

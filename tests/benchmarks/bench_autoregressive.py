@@ -171,7 +171,7 @@ async def shared_head(rivals: Rivals, rounds: int) -> str:
 async def first_and_tenth(rivals: Rivals) -> None:
     """Prints how long the first call after warm-up takes, over the tenth."""
     times = list[float]()
-    async with rivals.engine(endless=True) as engine:
+    async with rivals.engine(endless=False) as engine:
         card, answering = rivals.checkpoint.card, Answering(engine, rivals.planner)
         node = ServedBy("bench", "ar", "demo-ar", "v1", card.paradigm)
         await warm_up(ServedModel(node, card, rivals.planner, answering, LIMITS))

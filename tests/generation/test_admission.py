@@ -85,6 +85,19 @@ async def test_cancelled_jobs_leave_at_once() -> None:
     assert order(line) == [second, third]
 
 
+async def test_batch_jobs_are_passed_by_where_they_may_not_run() -> None:
+    """Where only urgent work is wanted, batch jobs keep their place."""
+    line = WaitingLine(8)
+    first, second = (ticket(number, Priority.BATCH) for number in range(2))
+    line.put(first)
+    line.put(second)
+    assert line.take(0.0, offline=False) is None
+    normal = ticket(1000.0)
+    line.put(normal)
+    assert line.take(0.0, offline=False) is normal
+    assert order(line) == [first, second]
+
+
 async def test_thousands_of_cancelled_jobs_leave_nothing_behind() -> None:
     """The line's memory does not grow with jobs that came and went."""
     line = WaitingLine(10_000)

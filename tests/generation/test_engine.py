@@ -455,6 +455,29 @@ async def test_urgent_jobs_overtake() -> None:
     assert order == ["first", "interactive", "batch"]
 
 
+async def test_batch_work_leaves_a_slot_free() -> None:
+    """However much offline work there is, an urgent job that comes now runs now."""
+    model = WatchedModel(slots=3)
+    async with running(model) as engine:
+        batch = [
+            engine.submit(job(prompt(9, n), 150, priority=Priority.BATCH, arrived=0.0))
+            for n in range(6)
+        ]
+        await anext(batch[0])
+        assert engine.snapshot().running == 2
+        await asyncio.wait_for(collect(engine, job(max_new_tokens=4)), 10)
+        assert engine.snapshot().queued == 4
+        for stream in batch:
+            await stream.aclose()
+
+
+async def test_batch_work_runs_where_there_is_one_slot() -> None:
+    """A worker with a single slot does offline work as well."""
+    async with running(WatchedModel(slots=1)) as engine:
+        events = await collect(engine, job(max_new_tokens=4, priority=Priority.BATCH))
+    assert finished(events).usage.completion_tokens == 4
+
+
 async def test_text_never_changes_after_it_was_sent() -> None:
     """Deltas of a diffusion answer appear block by block, in order."""
     async with running(WatchedModel()) as engine:
