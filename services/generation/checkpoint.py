@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils import logging as transformers_logging
@@ -18,6 +17,7 @@ from services.generation.architectures import check_runnable, class_of, publishe
 from services.generation.card import CheckpointError, ModelCard, read_card
 from services.generation.codec import TextCodec
 from services.generation.published import renamed
+from services.generation.stored_tensors import stored_tensors
 from services.generation.vocabulary import Vocabulary, token_bytes
 
 CONFIG = "config.json"
@@ -75,8 +75,8 @@ def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedMod
     Names and shapes are compared before anything is allocated. Raises
     CheckpointError with the first differences.
     """
-    stored = _stored_shapes(checkpoint.folder)
-    _compare(checkpoint, stored)
+    tensors = stored_tensors(checkpoint.folder)
+    _compare(checkpoint, {name: tensor.shape for name, tensor in tensors.items()})
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     loaded: Any = class_of(checkpoint.config).from_pretrained(
         checkpoint.folder,
@@ -121,22 +121,6 @@ def _read_config(
     except Exception as error:  # transformers raises whatever its model classes raise
         raise CheckpointError(f"{path}: {type(error).__name__}: {error}") from None
     return config, published.tensors if published else {}
-
-
-def _stored_shapes(folder: Path) -> Shapes:
-    """Names and shapes in the headers of the folder's safetensors files."""
-    paths = sorted(folder.glob("*.safetensors"))
-    if not paths:
-        raise CheckpointError(f"{folder}: holds no .safetensors file")
-    shapes: Shapes = {}
-    for path in paths:
-        try:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 - not a mapping
-                    shapes[name] = tuple(file.get_slice(name).get_shape())
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path}: {error}") from None
-    return shapes
 
 
 def _compare(checkpoint: Checkpoint, stored: Shapes) -> None:

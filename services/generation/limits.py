@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from braid.config.v1.config_pb2 import Group
-from services.generation.engine import EngineLimits
+from services.generation.load import EngineLimits
 
 _HOT = (
     "max_steps",

@@ -21,15 +21,19 @@ from services.chassis.registry import Registry
 from services.generation.answering import Answering
 from services.generation.card import CheckpointError
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
+from services.generation.device_memory import DeviceMemory
 from services.generation.engine import Engine
 from services.generation.lifecycle import State, Stations
 from services.generation.limits import Limits
+from services.generation.memory_plan import MemoryPlan
 from services.generation.metrics import WorkerMetrics
 from services.generation.model import Model, model_of
+from services.generation.model_size import size_of
 from services.generation.planner import planner_of
 from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
+from services.generation.stored_tensors import stored_tensors
 from services.generation.types import Paradigm, ServedBy, VersionName
 from services.generation.version_files import VersionFiles
 from services.generation.warmup import self_test, warm_up
@@ -74,12 +78,14 @@ class Loader:
         kind: Kind,
         node_id: str,
         metrics: WorkerMetrics,
+        memory: DeviceMemory,
     ) -> None:
         self._registry = registry
         self._settings = settings
         self._kind = kind
         self._node_id = node_id
         self._metrics = metrics
+        self._memory = memory
         self._files = VersionFiles(settings, metrics)
 
     async def load(self, name: VersionName, stations: Stations) -> LoadedModel:
@@ -158,16 +164,31 @@ class Loader:
             raise StartFailure(
                 f"{folder}: is {checkpoint.card.family}, not for a {self._kind.name}"
             )
+        plan = self._plan(checkpoint)
         module = load_model(checkpoint, settings.device, settings.dtype)
-        context = settings.limits(checkpoint.card.max_context).max_context
         model = model_of(
             checkpoint.card,
             module,
-            slots=settings.slots,
-            max_context=context,
-            prefix_bytes=settings.prefix_cache_bytes,
+            slots=plan.slots,
+            max_context=plan.max_context,
+            prefix_bytes=plan.prefix_bytes,
         )
         return checkpoint, model, self._kind.open_family(checkpoint, module)
+
+    def _plan(self, checkpoint: Checkpoint) -> MemoryPlan:
+        """What it will take. Raises DoesNotFit before any of it is taken."""
+        settings = self._settings
+        plan = MemoryPlan(
+            size_of(checkpoint, stored_tensors(checkpoint.folder), settings.dtype),
+            slots=settings.slots,
+            max_context=settings.limits(checkpoint.card.max_context).max_context,
+            prefix_bytes=settings.prefix_cache_bytes,
+            room_bytes=self._memory.room_bytes,
+        )
+        log.info("memory_plan", **plan.figures())
+        self._metrics.planned(plan)
+        plan.check(str(checkpoint.folder))
+        return plan
 
     async def _warm_up(self, served: ServedModel) -> None:
         warm = await warm_up(served)

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from services.generation.experts import ExpertLoad
 from services.generation.lifecycle import Lifecycle, State
+from services.generation.memory_plan import MemoryPlan
 from services.generation.node_status import StatusBoard
 from services.generation.types import Finished
 
@@ -128,6 +129,18 @@ class WorkerMetrics:
         self.warmup_seconds = Gauge(
             "braid_warmup_seconds", "Duration of the warm-up.", registry=registry
         )
+        self.memory_plan = Gauge(
+            "braid_memory_plan_bytes",
+            "What the model was planned to take, by part; room is what there was for it.",
+            ("part",),
+            registry=registry,
+        )
+        self.parameters = Gauge(
+            "braid_model_parameters",
+            "Parameters of the model: total, and active, which one token passes.",
+            ("kind",),
+            registry=registry,
+        )
         self.group_valid = Gauge(
             "braid_group_config_valid",
             "1 where the group's stored record is the one in force.",
@@ -154,6 +167,13 @@ class WorkerMetrics:
     def follow_experts(self, load: ExpertLoad) -> None:
         """Exports a mixture's load as it is at each scrape; nothing for a dense model."""
         self._experts.load = load
+
+    def planned(self, plan: MemoryPlan) -> None:
+        """Exports the plan of the model that is about to be loaded."""
+        for part, count in {**plan.parts, "room": plan.room_bytes}.items():
+            self.memory_plan.labels(part).set(count)
+        self.parameters.labels("total").set(plan.size.parameters_total)
+        self.parameters.labels("active").set(plan.size.parameters_active)
 
     def ended(self, task: str, code: str, seconds: float) -> None:
         """Counts one call, however it ended."""

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import psutil
-
 from braid.worker.v1 import worker_pb2
 from services.chassis.ops import Readiness
+from services.generation.device_memory import DeviceMemory, MemoryGate
 from services.generation.engine import Engine
 from services.generation.lifecycle import Lifecycle, State
 
@@ -28,15 +27,15 @@ STATES = {
 class StatusBoard:
     """The node's state, load and memory at the moment of asking."""
 
-    def __init__(self, lifecycle: Lifecycle, memory_limit_bytes: int) -> None:
+    def __init__(self, lifecycle: Lifecycle, memory: DeviceMemory) -> None:
         self.engine: Engine | None = None
         self._lifecycle = lifecycle
-        self._memory_limit_bytes = memory_limit_bytes
-        self._process = psutil.Process()
+        self._memory = memory
+        self._gate = MemoryGate()
 
     def status(self) -> worker_pb2.NodeStatus:
         """The status as it goes over the wire."""
-        life, memory = self._lifecycle, self._memory_bytes()
+        life, memory = self._lifecycle, self._memory.used_bytes
         status = worker_pb2.NodeStatus(
             state=STATES[life.state],
             reason=life.reason,
@@ -44,7 +43,7 @@ class StatusBoard:
             memory_ok=self._fits(memory),
             accepting=life.accepting,
             memory_bytes=memory,
-            memory_limit_bytes=self._memory_limit_bytes,
+            memory_limit_bytes=self._memory.ceiling_bytes,
         )
         if self.engine is not None:
             load = self.engine.snapshot()
@@ -56,14 +55,11 @@ class StatusBoard:
     def readiness(self) -> Readiness:
         """The three flags of /ready."""
         life = self._lifecycle
-        fits = self._fits(self._memory_bytes())
+        fits = self._fits(self._memory.used_bytes)
         return Readiness(life.model_loaded, fits, life.accepting, life.reason)
 
-    def _memory_bytes(self) -> int:
-        return int(self._process.memory_info().rss)
-
     def _fits(self, memory_bytes: int) -> bool:
-        return not self._memory_limit_bytes or memory_bytes <= self._memory_limit_bytes
+        return self._gate.look(memory_bytes, self._memory.ceiling_bytes)
 
 
 class Watcher:

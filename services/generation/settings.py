@@ -52,7 +52,13 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
     max_context: int = Field(0, ge=0, description="most tokens of input and output; 0: the model's")
     max_steps: int = Field(64, ge=1, le=1024, description="most denoising steps per block")
     memory_limit_bytes: int = Field(
-        0, ge=0, description="resident memory above which it is not ready; 0: none"
+        0, ge=0, description="memory that is this worker's; 0: all of the device or container"
+    )
+    memory_fraction: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="of that, what a model may be planned to fill; above it the node is not ready",
     )
     call_timeout_s: float = Field(
         600, gt=0, description="longest life of a call without a deadline, s"

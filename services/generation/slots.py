@@ -33,17 +33,6 @@ def slot_length(max_context: int) -> int:
     return -(-max_context // GRAIN) * GRAIN
 
 
-def slots_within(budget_bytes: int, shape: CacheShape, max_context: int, wanted: int) -> int:
-    """How many slots fit the budget, at most ``wanted``; raises ValueError if none does."""
-    slots = min(wanted, budget_bytes // shape.bytes_per_slot(max_context))
-    if slots < 1:
-        need = shape.bytes_per_slot(max_context)
-        raise ValueError(
-            f"a KV slot of {max_context} tokens needs {need} bytes, {budget_bytes} left"
-        )
-    return slots
-
-
 class SlotCache:
     """Keys and values of all slots, per layer one tensor [kv_heads, slots * length, head_dim].
 

@@ -23,6 +23,7 @@ from services.chassis.registration import KeyTaken, Registration
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
 from services.generation.departure import Departure
+from services.generation.device_memory import DeviceMemory
 from services.generation.group import FollowedGroup, version_of
 from services.generation.lifecycle import Lifecycle, State
 from services.generation.loading import Kind, LoadedModel, Loader, reason_of_failure
@@ -67,7 +68,10 @@ class Worker:
         self._lifecycle = Lifecycle()
         self._feed = StatusFeed()
         self._reception = Reception(self._feed.touch)
-        self._board = StatusBoard(self._lifecycle, settings.memory_limit_bytes)
+        self._memory = DeviceMemory(
+            settings.device, settings.memory_limit_bytes, settings.memory_fraction
+        )
+        self._board = StatusBoard(self._lifecycle, self._memory)
         self._departure = Departure(self._lifecycle, self._reception, self._feed, settings.grace_s)
         self._record = NodeRecord(settings, self._node_id, kind.paradigm)
         registry = new_registry(kind.name)
@@ -96,7 +100,9 @@ class Worker:
         log.info("worker_stopped", node_id=self._node_id)
 
     async def _live(self, registry: Registry, tasks: asyncio.TaskGroup, stop: Stop) -> None:
-        loader = Loader(registry, self._settings, self._kind, self._node_id, self._metrics)
+        loader = Loader(
+            registry, self._settings, self._kind, self._node_id, self._metrics, self._memory
+        )
         loading = tasks.create_task(self._load(loader))
         stopping = tasks.create_task(stop.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -170,6 +170,37 @@ def test_truncated_weights_are_named(folder: Path) -> None:
         load_model(read_checkpoint(folder), "cpu", "auto")
 
 
+@pytest.mark.parametrize("file", ["../model.safetensors", "pytorch_model.bin", "other.safetensors"])
+def test_index_that_names_another_file_is_refused(file: str, folder: Path) -> None:
+    """What an index names is what was verified and compared, or nothing is loaded."""
+    names = load_file(folder / "model.safetensors")
+    spoil_index(folder, dict.fromkeys(names, "model.safetensors"))
+    load_model(read_checkpoint(folder), "cpu", "auto")
+    spoil_index(folder, dict.fromkeys(names, file))
+    with pytest.raises(CheckpointError, match=r"index\.json: .* is in model\.safetensors, not in"):
+        load_model(read_checkpoint(folder), "cpu", "auto")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weight_map": []}'])
+def test_broken_index_is_named(text: str, folder: Path) -> None:
+    """An index that is none is refused with its name."""
+    (folder / "model.safetensors.index.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"index\.json"):
+        load_model(read_checkpoint(folder), "cpu", "auto")
+
+
+def spoil_index(folder: Path, names: dict[str, str]) -> None:
+    text = json.dumps({"metadata": {}, "weight_map": names})
+    (folder / "model.safetensors.index.json").write_text(text)
+
+
+def test_tensor_in_two_files_is_refused(folder: Path) -> None:
+    """A tensor that is stored twice could be either."""
+    shutil.copy(folder / "model.safetensors", folder / "model2.safetensors")
+    with pytest.raises(CheckpointError, match=r"model2\.safetensors: .* is in model\.safet"):
+        load_model(read_checkpoint(folder), "cpu", "auto")
+
+
 def test_tied_weights_need_not_be_stored() -> None:
     """A tensor that is another one's double may be missing."""
     wanted: dict[str, tuple[int, ...]] = {"a": (2,), "b": (2,)}

@@ -13,6 +13,7 @@ from braid.config.v1.config_pb2 import Group
 from services.chassis.errors import Draining, EngineStalled, NotReady, QueueFull
 from services.generation.answering import Answering
 from services.generation.departure import Departure
+from services.generation.device_memory import DeviceMemory
 from services.generation.engine import EngineStatus
 from services.generation.lifecycle import Lifecycle, State, may_follow
 from services.generation.limits import Limits
@@ -96,16 +97,16 @@ def test_every_change_is_told() -> None:
 )
 def test_three_flags(state: State, flags: tuple[bool, bool, bool]) -> None:
     """model_loaded, memory_ok and accepting are reported apart."""
-    readiness = StatusBoard(living(state), 0).readiness()
+    readiness = StatusBoard(living(state), DeviceMemory("cpu")).readiness()
     assert (readiness.model_loaded, readiness.memory_ok, readiness.accepting) == flags
     assert readiness.ready is all(flags)
 
 
 def test_memory_over_its_limit_is_not_ready() -> None:
     """More resident memory than the limit turns memory_ok off, and only that."""
-    readiness = StatusBoard(living(State.READY), 1).readiness()
+    readiness = StatusBoard(living(State.READY), DeviceMemory("cpu", 1)).readiness()
     assert (readiness.model_loaded, readiness.memory_ok, readiness.accepting) == (True, False, True)
-    status = StatusBoard(living(State.READY), 1).status()
+    status = StatusBoard(living(State.READY), DeviceMemory("cpu", 1)).status()
     assert status.memory_bytes > status.memory_limit_bytes == 1
 
 

@@ -14,6 +14,7 @@ from braid.config.v1.config_pb2 import Group
 from services.chassis.errors import LoadFailed, NotDrained, NothingLoaded
 from services.chassis.process import StartFailure
 from services.generation.answering import Answering
+from services.generation.device_memory import DeviceMemory
 from services.generation.engine import Engine, EngineLimits
 from services.generation.lifecycle import State, Stations
 from services.generation.loading import LoadedModel
@@ -64,7 +65,7 @@ class House:
         self.refusals = 0
         settings = WorkerSettings(group="g", model="m", version="v1")
         self.record = NodeRecord(settings, "w", Paradigm.DIFFUSION)
-        board = StatusBoard(self.life, 0)
+        board = StatusBoard(self.life, DeviceMemory("cpu"))
         self.residence = Residence(
             self.shelf,
             self.life,

@@ -9,8 +9,7 @@ import torch
 
 from services.generation.lean_decoder import LeanDecoder
 from services.generation.sequence import Rows
-from services.generation.slot_model import SlotModel, cache_shape
-from services.generation.slots import slots_within
+from services.generation.slot_model import SlotModel
 from tests.generation.decoding import block_causal_logits
 from tests.generation.tiny import ARCHITECTURES, BLOCK, decoder, prompt
 
@@ -105,14 +104,3 @@ def test_only_wanted_rows_get_logits() -> None:
     part = model.forward([(0, Rows(rows.tokens, 0, rows.reach, [1, 5]))])
     torch.testing.assert_close(part, whole[[1, 5]])
     assert model.forward([(0, Rows(rows.tokens, 0, rows.reach, []))]).shape[0] == 0
-
-
-def test_slots_keep_to_the_memory_budget() -> None:
-    """As many slots as fit, never more than wanted, and an error if none fits."""
-    shape = cache_shape(decoder())
-    each = shape.bytes_per_slot(100)
-    assert each == 2 * 2 * 2 * 16 * 4 * 128
-    assert slots_within(5 * each + 1, shape, 100, wanted=8) == 5
-    assert slots_within(99 * each, shape, 100, wanted=8) == 8
-    with pytest.raises(ValueError, match=str(each)):
-        slots_within(each - 1, shape, 100, wanted=8)
