@@ -21,6 +21,7 @@ from services.cli.addresses import (
 from services.cli.json_output import as_json
 from services.cli.request import parse_pairs
 from services.cli.screen import screen
+from services.cli.traffic_stats import stats
 
 traffic = typer.Typer(no_args_is_help=True, help="Shares of a model's versions.")
 
@@ -67,6 +68,9 @@ def set_traffic(
         print(as_json(answer))
     else:
         print(f"{model}: shares set at revision {answer.revision}")
+
+
+traffic.command("stats")(stats)
 
 
 def parse_shares(pairs: list[str]) -> dict[str, int]:

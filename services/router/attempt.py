@@ -9,7 +9,7 @@ import grpc.aio
 
 from services.router.links import Link
 from services.router.node import TableNode
-from services.router.passage import Context
+from services.router.passage import Passage
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 
@@ -49,7 +49,7 @@ class Sending(Protocol):
     async def begin(self, attempt: Attempt) -> Any:
         """Sends the call and waits for the first message of its answer."""
 
-    async def finish(self, context: Context, begun: Any) -> bytes | None:
+    async def finish(self, passage: Passage, begun: Any) -> bytes | None:
         """Brings what ``begin`` returned, and what comes after it, to the caller."""
 
     def discard(self, begun: Any) -> None:
@@ -66,8 +66,9 @@ class WholeAnswer:
         )
         return answer
 
-    async def finish(self, _context: Context, begun: bytes) -> bytes:
+    async def finish(self, passage: Passage, begun: bytes) -> bytes:
         """Nothing is left to do."""
+        passage.last = begun
         return begun
 
     def discard(self, _begun: bytes) -> None:
@@ -91,12 +92,15 @@ class StreamedAnswer:
             call.cancel()
             raise
 
-    async def finish(self, context: Context, begun: tuple[Stream, Any]) -> None:
+    async def finish(self, passage: Passage, begun: tuple[Stream, Any]) -> None:
         """Passes each message on before it reads the next, so a slow reader slows its worker."""
         call, message = begun
+        write = passage.context.write
+        passage.streamed = True
         try:
             while message is not grpc.aio.EOF:
-                await context.write(message)
+                await write(message)
+                passage.last = message
                 message = await call.read()
         finally:
             call.cancel()

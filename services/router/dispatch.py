@@ -19,8 +19,9 @@ from services.router.features import Features
 from services.router.hedging import Race
 from services.router.links import Links
 from services.router.metrics import RouterMetrics
+from services.router.mirroring import Mirroring
 from services.router.passage import Passage, TableSource
-from services.router.policy import Decision, choose, overrides_of, pool_of
+from services.router.policy import Decision, choose, overrides_of, pinned, pool_of
 from services.router.pool import NOBODY
 from services.router.retry_budget import RetryBudget
 from services.router.worker_failures import blames_node, may_go_again, own_fault
@@ -41,6 +42,7 @@ class Ways:
     admission: Admission
     ejections: Ejections
     budget: RetryBudget
+    mirroring: Mirroring
     metrics: RouterMetrics
     rng: Random
 
@@ -65,16 +67,21 @@ class Dispatcher:
         tried, failure = NOBODY, None
         while True:
             decision = self._decide(passage, features, tried, failure)
-            if decision.node.load.saturated:
+            if decision.node.load.saturated and not passage.target:
                 decision = await self._admitted(passage, decision, features, tried)
             try:
                 attempt = self._open(passage, decision, features, metadata)
-                return await self._run(passage, decision, attempt, features, sending)
+                answer = await self._run(passage, decision, attempt, features, sending)
             except grpc.aio.AioRpcError as error:
                 tried = tried | passage.tried
                 if not self._goes_again(passage, features, error, len(tried)):
                     raise own_fault(error) or error from None
                 failure = error
+            else:
+                if decision.rule.route.mirror is not None and not passage.target:
+                    mirror = decision.rule.route.mirror
+                    self._ways.mirroring.copy(mirror, passage, features, passage.last)
+                return answer
 
     def _decide(
         self,
@@ -86,8 +93,12 @@ class Dispatcher:
         """The next node; where there is none left, the call ends as it failed before."""
         if not self._ways.tables.loaded:
             raise RegistryUnavailable("the registry has not answered yet", retry_after_s=1.0)
+        table = self._ways.tables.table
         try:
-            passage.decision = choose(features, self._ways.tables.table, self._ways.rng, tried)
+            if passage.target:
+                passage.decision = pinned(passage.target, features, table, tried)
+            else:
+                passage.decision = choose(features, table, self._ways.rng, tried)
         except ServiceError:
             if failure is None:
                 raise
@@ -127,7 +138,7 @@ class Dispatcher:
         link = self._ways.links.at(node.record.address)
         attempt = Attempt(node, link, features.forwards(diffusion=node.diffusion))
         attempt.body, attempt.metadata, attempt.timeout_s = body, metadata, timeout_s
-        passage.tried = frozenset({node.key})
+        passage.tried, passage.timeout_s = frozenset({node.key}), timeout_s
         return attempt
 
     async def _run(
@@ -139,7 +150,7 @@ class Dispatcher:
         sending: Sending,
     ) -> bytes | None:
         after_s = decision.rule.route.hedge_after_s
-        if after_s is not None and SEED in features.needs:
+        if after_s is not None and SEED in features.needs and not passage.target:
             hedge = partial(self._hedge, passage, decision, features, attempt)
             return await self._raced(passage, attempt, hedge, sending, after_s)
         try:
@@ -209,7 +220,7 @@ class Dispatcher:
         self, passage: Passage, attempt: Attempt, sending: Sending, begun: Any
     ) -> bytes | None:
         passage.answered = True
-        answer = await sending.finish(passage.context, begun)
+        answer = await sending.finish(passage, begun)
         self._ways.ejections.succeeded(attempt.node)
         return answer
 

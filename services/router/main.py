@@ -26,14 +26,16 @@ from services.router.group_metrics import GroupMetrics
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
+from services.router.mirroring import Mirroring
 from services.router.node_watch import NodeWatches
 from services.router.passage import Journal
 from services.router.proxy import InferenceProxy, add_proxy
 from services.router.record import record_of
 from services.router.retry_budget import RetryBudget
-from services.router.servicer import RouterServicer
+from services.router.servicer import RouterServicer, View
 from services.router.settings import RouterSettings
 from services.router.table_metrics import TableMetrics
+from services.router.traffic_figures import TrafficFigures
 
 ADMIN_SERVICE = "braid.routing.v1.RouterService"
 FIRST_STATUSES_S = 2.0
@@ -63,10 +65,22 @@ class Router:
         admission = Admission(self._live, counts, rng, settings.queue_length)
         self._live.subscribe(admission.review)
         GroupMetrics(self._live, admission, metrics)
-        ways = Ways(self._live, links, admission, self._ejections, RetryBudget(), counts, rng)
-        dispatcher = Dispatcher(ways, settings.default_deadline_s)
-        proxy = InferenceProxy(dispatcher, Journal(counts, self._live))
-        servicer = RouterServicer(self._live, self._mirror, admission, rng)
+        self._mirroring = Mirroring(tasks, self._live, links, admission, counts, rng)
+        ways = Ways(
+            tables=self._live,
+            links=links,
+            admission=admission,
+            ejections=self._ejections,
+            budget=RetryBudget(),
+            mirroring=self._mirroring,
+            metrics=counts,
+            rng=rng,
+        )
+        dispatcher, traffic = Dispatcher(ways, settings.default_deadline_s), TrafficFigures()
+        proxy = InferenceProxy(dispatcher, Journal(counts, self._live, traffic))
+        comparisons = self._mirroring.comparisons
+        view = View(self._live, self._mirror, admission, traffic, comparisons)
+        servicer = RouterServicer(view, proxy.smoke, rng)
         add = routing_pb2_grpc.add_RouterServiceServicer_to_server
         self._inference = RpcServer(
             f"{settings.host}:{settings.port}", [ServiceEntry(SERVICE, add_proxy, proxy)]
@@ -94,6 +108,7 @@ class Router:
         await self._drain(own)
         opening.cancel()
         following.cancel()
+        self._mirroring.close()
         self._ejections.close()
         self._live.close()
 

@@ -80,6 +80,12 @@ class RouterMetrics:
             ("group", "outcome"),
             registry=registry,
         )
+        self._mirrored = Counter(
+            "braid_router_mirrored_total",
+            "Copies of calls for comparison, by what became of them.",
+            ("outcome",),
+            registry=registry,
+        )
         self.retry_budget = Gauge(
             "braid_router_retry_budget", "Second tries that calls have paid for.", registry=registry
         )
@@ -105,6 +111,10 @@ class RouterMetrics:
     def admission(self, group: str, outcome: str) -> None:
         """Counts a call that found its group full."""
         self._admissions.labels(group, outcome).inc()
+
+    def mirrored(self, outcome: str) -> None:
+        """Counts a copy that was compared, failed, or was dropped."""
+        self._mirrored.labels(outcome).inc()
 
     def ejected(self, group: str) -> None:
         """Counts a node that was taken out."""

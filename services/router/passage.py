@@ -21,6 +21,7 @@ from services.router.metrics import NONE, TASK_LABELS, UNKNOWN, CallLabels, Rout
 from services.router.node import TableNode
 from services.router.policy import Decision
 from services.router.table import RoutingTable
+from services.router.traffic_figures import TrafficFigures
 
 _OTHER = "other"
 
@@ -54,7 +55,11 @@ class Passage:
         "decision",
         "error",
         "features",
+        "last",
         "request_id",
+        "streamed",
+        "target",
+        "timeout_s",
         "tried",
     )
 
@@ -68,6 +73,13 @@ class Passage:
         self.decision: Decision | None = None
         self.tried: frozenset[str] = frozenset()
         """Keys of the nodes that the latest try was sent to."""
+        self.target = ""
+        """The node that an operator wants it to go to, whatever the policy says."""
+        self.timeout_s = 0.0
+        """Time that its node was given."""
+        self.streamed = False
+        self.last = b""
+        """The last message of its answer, the only one unless it is streamed."""
         self.answered = False
         """Whether a part of the answer has gone out, so that no other node can start anew."""
         self.code = grpc.StatusCode.INTERNAL
@@ -87,9 +99,12 @@ class Passage:
 class Journal:
     """Counts and logs each call once, whatever becomes of it."""
 
-    def __init__(self, metrics: RouterMetrics, tables: TableSource) -> None:
+    def __init__(
+        self, metrics: RouterMetrics, tables: TableSource, traffic: TrafficFigures
+    ) -> None:
         self._metrics = metrics
         self._tables = tables
+        self._traffic = traffic
 
     @contextmanager
     def passage(self, body: bytes, context: Context) -> Iterator[Passage]:
@@ -119,6 +134,14 @@ class Journal:
         self._metrics.finished(labels, duration_s)
         if passage.code is not grpc.StatusCode.OK:
             self._metrics.failed(_error_label(passage.error))
+        if passage.decision is not None and not passage.target:
+            self._traffic.note(
+                (labels.model, labels.version),
+                passage.code,
+                passage.error,
+                duration_s,
+                constrained=bool(passage.features and passage.features.constraint),
+            )
         decision = passage.decision
         log.info(
             "request_finished",

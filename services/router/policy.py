@@ -7,13 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from services.chassis.errors import UnknownModel
+from services.chassis.errors import (
+    NotFound,
+    NoWorkerAvailable,
+    UnknownModel,
+    UnsupportedParameter,
+)
 from services.router.features import Features
 from services.router.node import TableNode
 from services.router.overrides import UNCHANGED, Overrides
 from services.router.pool import EMPTY, NOBODY, Pool
-from services.router.refusal import refusal
-from services.router.rules import Rule
+from services.router.refusal import refusal, unsupported
+from services.router.rules import Mirror, Rule
 from services.router.shares import draw
 from services.router.table import RoutingTable, Variant
 
@@ -25,6 +30,7 @@ class Reason(enum.StrEnum):
     FALLBACK = "fallback"
     NAMED_MODEL = "named_model"
     OVERLOAD = "overload"
+    SMOKE = "smoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,41 @@ def pool_of(
     record = node.record
     variant = table.groups.get(record.group, {}).get(record.model, {}).get(record.version)
     return variant.pool.able(features.needs, avoid) if variant else EMPTY
+
+
+def pinned(
+    node_id: str, features: Features, table: RoutingTable, avoid: frozenset[str] = NOBODY
+) -> Decision:
+    """The node of that name, whatever its weight, its version's share and its calls so far.
+
+    Raises NotFound, UnsupportedParameter, and NoWorkerAvailable where it does not
+    answer or is in ``avoid``.
+    """
+    node = next((one for one in table.nodes.values() if one.record.node_id == node_id), None)
+    if node is None:
+        raise NotFound(f"no node is called {node_id[:80]!r}")
+    if node.reason or node.key in avoid:
+        raise NoWorkerAvailable(f"the node takes no calls: {node.reason or 'was just tried'}")
+    if features.model and features.model != node.record.model:
+        raise UnsupportedParameter.field("model", f"the node serves {node.record.model}")
+    if not features.needs <= node.abilities:
+        raise unsupported(features.needs - node.abilities, (node_id,))
+    return Decision(table.policy.rules.match(features), Reason.SMOKE, node)
+
+
+def shadow_of(
+    mirror: Mirror, features: Features, table: RoutingTable, rng: Random
+) -> TableNode | None:
+    """A node with room for a copy of the request; shares of traffic do not count."""
+    variants = (
+        variant
+        for versions in table.groups.get(mirror.group, {}).values()
+        for version, variant in versions.items()
+        if mirror.version in ("", version)
+    )
+    pools = [variant.pool.able(features.needs).with_room() for variant in variants]
+    weighted = [(pool, pool.weight) for pool in pools if pool.nodes]
+    return draw(weighted, rng).draw(rng) if weighted else None
 
 
 def with_room(

@@ -14,7 +14,7 @@ from services.chassis.ids import FORM, is_id
 from services.generation.types import Priority
 from services.router.features import Features
 from services.router.overrides import Overrides
-from services.router.rules import DEFAULT_RULE, Condition, Overload, Route, Rule, RuleSet
+from services.router.rules import DEFAULT_RULE, Condition, Mirror, Overload, Route, Rule, RuleSet
 
 CONSTRAINTS = frozenset({"json_schema", "regex", "choice", "template"})
 SHARE_LIMIT = 1000
@@ -132,6 +132,7 @@ def _route(route: routing_pb2.Route, rule: str) -> Route:
         overrides=_overrides(route, where),
         queue_share=_queue_share(route, where),
         overload=_overload(route, where),
+        mirror=_mirror(route, where),
         hedge_after_s=_time(route, "hedge_after", where),
     )
 
@@ -184,6 +185,17 @@ def _count(message: Message, field: str, most: int, where: str) -> int:
     if not 1 <= value <= most:
         raise PolicyError(f"{where}.{field}: must be 1 to {most}")
     return value
+
+
+def _mirror(route: routing_pb2.Route, where: str) -> Mirror | None:
+    if not route.HasField("mirror"):
+        return None
+    mirror, where = route.mirror, f"{where}.mirror"
+    for name in filter(None, (mirror.group, mirror.version)):
+        _check_id(name, where)
+    if not mirror.group:
+        raise PolicyError(f"{where}.group: must be set")
+    return Mirror(mirror.group, mirror.version, _count(mirror, "percent", 100, where) / 100)
 
 
 def _check_id(name: str, where: str) -> None:

@@ -100,7 +100,9 @@ def _routes(policy: routing_pb2.Policy) -> Iterator[tuple[str, routing_pb2.Route
 
 
 def _named(route: routing_pb2.Route) -> Iterable[str]:
-    return (*(entry.group for entry in route.groups), *route.fallback, *route.overload.groups)
+    mirror = (route.mirror.group,) if route.HasField("mirror") else ()
+    own = (entry.group for entry in route.groups)
+    return (*own, *route.fallback, *route.overload.groups, *mirror)
 
 
 def _shared(entry: routing_pb2.GroupShare) -> bool:

@@ -23,6 +23,9 @@ from services.router.passage import Context, Journal, Passage
 
 REQUEST_ID_KEY = "x-request-id"
 NODE_KEY = "x-braid-node"
+TARGET_KEY = "x-braid-target-node"
+"""An operator's wish for one node, whatever its weight."""
+
 CARRIED_KEYS = frozenset({"traceparent", "tracestate"})
 """Metadata of the caller that the worker gets as well."""
 
@@ -63,6 +66,15 @@ class InferenceProxy:
             async for outcome in outcomes:
                 yield outcome
 
+    async def smoke(self, body: bytes, node_id: str, context: Context) -> bytes:
+        """The answer of one node to an operator's request, by the way of every call."""
+        try:
+            with self._journal.passage(body, context) as passage:
+                passage.target = node_id
+                return await self._carry(passage, self._whole) or b""
+        except grpc.aio.AioRpcError as error:
+            await _pass_on(passage, error)
+
     async def _serve(self, body: bytes, context: Context, sending: Sending) -> bytes | None:
         try:
             with self._journal.passage(body, context) as passage:
@@ -76,6 +88,8 @@ class InferenceProxy:
 
     async def _carry(self, passage: Passage, sending: Sending) -> bytes | None:
         received = dict(passage.context.invocation_metadata() or ())
+        if TARGET_KEY in received:
+            passage.target = str(received[TARGET_KEY])
         features = _read(passage, received)
         metadata = _metadata(passage, received)
         return await self._dispatcher.carry(passage, features, metadata, sending)

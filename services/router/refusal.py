@@ -56,7 +56,7 @@ def refusal(
         if not _closed(node, features, table) and not features.needs <= node.abilities
     ]
     if missing:
-        return _unsupported(min(missing, key=len), groups)
+        return unsupported(min(missing, key=len), groups)
     return NoWorkerAvailable(
         f"no node can take the request: {_census(nodes, features, table, groups)}",
         retry_after_s=RETRY_AFTER_S,
@@ -64,7 +64,8 @@ def refusal(
     )
 
 
-def _unsupported(missing: frozenset[str], groups: Iterable[str]) -> UnsupportedParameter:
+def unsupported(missing: frozenset[str], groups: Iterable[str]) -> UnsupportedParameter:
+    """The error for what nobody asked for can do; names the fields."""
     description = f"no node of {' or '.join(groups)} can do this"
     violations = tuple(FieldViolation(FIELD_OF_NEED[need], description) for need in sorted(missing))
     return UnsupportedParameter(

@@ -25,6 +25,15 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
+class Mirror:
+    """Where copies of calls go; ``share`` of them, 0 to 1; an empty version: any."""
+
+    group: str
+    version: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """Groups with their shares, those to try where none of them can serve, and how."""
 
@@ -35,6 +44,7 @@ class Route:
     hedge_after_s: float | None = None
     queue_share: float = 1.0
     overload: Overload | None = None
+    mirror: Mirror | None = None
 
     @property
     def all_groups(self) -> tuple[str, ...]:

@@ -14,7 +14,18 @@ from typer.testing import CliRunner
 from services.cli.app import app
 from services.cli.state_dir import StateDir
 
-COMMANDS = ("up", "demo", "generate", "nodes", "explain", "traffic", "models", "bench", "eval")
+COMMANDS = (
+    "up",
+    "demo",
+    "generate",
+    "nodes",
+    "explain",
+    "smoke",
+    "traffic",
+    "models",
+    "bench",
+    "eval",
+)
 
 
 def braid(*arguments: str) -> tuple[int, str]:

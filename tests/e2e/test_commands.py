@@ -48,6 +48,22 @@ def test_generate_prints_the_text_alone(braid: Braid) -> None:
     assert output == f"{text}\n"
 
 
+def test_smoke_asks_one_node(braid: Braid) -> None:
+    """A named node answers, a name that nobody has is an error."""
+    answer = braid.json("smoke", "diffusion-1")
+    assert answer["response"]["served_by"]["node_id"] == "diffusion-1"
+    assert braid("smoke", "ar-1", "--prompt", "Hello!", "-t", "chat").strip()
+    assert "NOT_FOUND" in braid("smoke", "nobody", code=1)
+
+
+def test_traffic_stats_count_calls(braid: Braid) -> None:
+    """The calls that were just made are counted under their version."""
+    braid("generate", "-t", "math", "Start with 7, add 14. What do you get?")
+    (shown,) = braid.json("traffic", "stats", "demo-ar")["versions"]
+    assert (shown["version"], int(shown["count"]) > 0) == ("v1", True)
+    assert "demo-ar v1" in braid("traffic", "stats", "demo-ar")
+
+
 def test_generate_reads_standard_input(braid: Braid) -> None:
     """A prompt may be piped in."""
     assert braid("generate", "-t", "chat", stdin="Hello!\n").strip()

@@ -15,17 +15,20 @@ from braid.routing.v1 import routing_pb2
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
 from services.router.admission import Admission
+from services.router.comparison import Comparisons
 from services.router.dispatch import Dispatcher, Ways
 from services.router.ejection import Ejections
 from services.router.links import SERVICE, Links
 from services.router.load import NodeLoad
 from services.router.metrics import RouterMetrics
+from services.router.mirroring import Mirroring
 from services.router.node import TableNode, abilities_of
 from services.router.passage import Journal
 from services.router.policy_compiler import compile_policy
 from services.router.proxy import InferenceProxy, add_proxy
 from services.router.retry_budget import RetryBudget
 from services.router.table import PolicyInForce, RoutingTable
+from services.router.traffic_figures import TrafficFigures
 from tests.fakes.worker import FakeWorker
 
 
@@ -70,6 +73,8 @@ class Front:
     tables: FixedTables
     metrics: CollectorRegistry
     admission: Admission
+    traffic: TrafficFigures
+    comparisons: Comparisons
 
 
 @asynccontextmanager
@@ -83,17 +88,31 @@ async def front(
         counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
         ejections = Ejections(tables, counts.ejected, later)
         admission = Admission(tables, counts, Random(0), queue_length)
-        ways = Ways(tables, links, admission, ejections, RetryBudget(), counts, Random(0))
-        proxy = InferenceProxy(Dispatcher(ways, default_deadline_s), Journal(counts, tables))
+        mirroring = Mirroring(tasks, tables, links, admission, counts, Random(0))
+        ways = Ways(
+            tables=tables,
+            links=links,
+            admission=admission,
+            ejections=ejections,
+            budget=RetryBudget(),
+            mirroring=mirroring,
+            metrics=counts,
+            rng=Random(0),
+        )
+        traffic = TrafficFigures()
+        journal = Journal(counts, tables, traffic)
+        proxy = InferenceProxy(Dispatcher(ways, default_deadline_s), journal)
         server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
         port = await server.start(serving=True)
         address = f"127.0.0.1:{port}"
         try:
             async with open_channel(address) as channel:
                 client = inference_pb2_grpc.InferenceServiceStub(channel)
-                yield Front(address, client, tables, metrics, admission)
+                comparisons = mirroring.comparisons
+                yield Front(address, client, tables, metrics, admission, traffic, comparisons)
         finally:
             await server.stop(1.0)
+            mirroring.close()
             ejections.close()
             for worker in workers:
                 links.retire(worker.record.address)

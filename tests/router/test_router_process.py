@@ -7,12 +7,14 @@ import json
 import statistics
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from functools import partial
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from braid.inference.v1 import inference_pb2 as pb
 from braid.routing.v1 import routing_pb2
+from services.chassis.errors import EngineFailure
 from services.chassis.registry import Registry
 from services.cli.etcd_process import EtcdProcess
 from tests.etcd import etcdctl
@@ -287,6 +289,60 @@ async def test_explain_decides_like_a_call(
     bad = routing_pb2.ExplainRequest(request=pb.GenerateRequest(prompt="x"))
     error = await failure(router.admin.Explain(bad, timeout=5))
     assert summary(error) == "INVALID_ARGUMENT INVALID_REQUEST"
+
+
+async def test_smoke_test_reaches_a_node_without_traffic(
+    router: Router, registry: Registry, workers: list[FakeWorker]
+) -> None:
+    """SmokeTest asks a node of weight 0, with a request of its own where none is given."""
+    await joined(router, registry, *workers)
+    await registry.put("/braid/weights/w2", b"0")
+
+    async def weightless() -> bool:
+        return (await router.nodes())["w2"].weight == 0
+
+    await eventually(weightless)
+    for request in (CODE, None):
+        asked = routing_pb2.SmokeTestRequest(node_id="w2", request=request)
+        answer = await router.admin.SmokeTest(asked, timeout=5)
+        assert (answer.response.text, answer.response.served_by.node_id) == ("ok", "w2")
+        assert answer.latency.ToMicroseconds() > 0
+    missing = routing_pb2.SmokeTestRequest(node_id="nobody")
+    error = await failure(router.admin.SmokeTest(missing, timeout=5))
+    assert summary(error) == "NOT_FOUND NOT_FOUND"
+    assert await outcomes(router, 10) == {"w1"}
+
+
+async def test_smoke_test_of_a_node_that_fails(
+    router: Router, registry: Registry, workers: list[FakeWorker]
+) -> None:
+    """A smoke test ends with the very status that the node gave."""
+
+    async def refuse(_request: pb.GenerateRequest) -> AsyncIterator[str]:
+        raise EngineFailure("broke")
+        yield ""
+
+    await joined(router, registry, *workers)
+    workers[0].script = refuse
+    error = await failure(
+        router.admin.SmokeTest(routing_pb2.SmokeTestRequest(node_id="w1"), timeout=5)
+    )
+    assert (summary(error), error.details()) == ("INTERNAL ENGINE_FAILURE", "broke")
+
+
+async def test_traffic_is_shown_by_version(
+    router: Router, registry: Registry, workers: list[FakeWorker]
+) -> None:
+    """GetTraffic counts the calls of each version with their latencies."""
+    await registry.put("/braid/traffic/figures", b'{"v1": 1}')
+    workers[0].record.model = "figures"
+    await joined(router, registry, workers[0])
+    named = pb.GenerateRequest(task=TASK, prompt="x", model="figures")
+    assert await outcomes(router, 5, named) == {"w1"}
+    request = routing_pb2.GetTrafficRequest(model="figures")
+    (shown,) = (await router.admin.GetTraffic(request, timeout=5)).versions
+    assert (shown.version, shown.count, dict(shown.errors)) == ("v1", 5, {})
+    assert shown.p50.ToMicroseconds() > 0
 
 
 async def test_table_shows_what_is_in_force(

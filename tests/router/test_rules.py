@@ -6,7 +6,16 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from braid.inference.v1 import inference_pb2 as pb
-from braid.routing.v1.routing_pb2 import GroupShare, Match, Overload, Overrides, Policy, Route, Rule
+from braid.routing.v1.routing_pb2 import (
+    GroupShare,
+    Match,
+    Mirror,
+    Overload,
+    Overrides,
+    Policy,
+    Route,
+    Rule,
+)
 from services.generation.types import Priority
 from services.router.builtin_policy import builtin_policy
 from services.router.features import Features
@@ -45,6 +54,10 @@ def rule(name: str, **match: object) -> Rule:
         Policy(rules=[rule("r", priorities=[pb.PRIORITY_UNSPECIFIED])], default=TO_B),
         Policy(default=to_b(timeout=Duration())),
         Policy(default=to_b(hedge_after=Duration())),
+        Policy(default=to_b(mirror=Mirror(group="c"))),
+        Policy(default=to_b(mirror=Mirror(percent=5))),
+        Policy(default=to_b(mirror=Mirror(group="c", percent=101))),
+        Policy(default=to_b(mirror=Mirror(group="c", version="../v", percent=1))),
         Policy(default=to_b(queue_share=0)),
         Policy(default=to_b(queue_share=101)),
         Policy(default=to_b(overload=Overload(groups=["../c"]))),

@@ -63,13 +63,14 @@ class Match(_message.Message):
     def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., callers: _Optional[_Iterable[str]] = ..., latency_budget_at_most: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., constraints: _Optional[_Iterable[str]] = ..., min_prompt_bytes: _Optional[int] = ..., max_prompt_bytes: _Optional[int] = ..., min_new_tokens: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., priorities: _Optional[_Iterable[_Union[_inference_pb2.Priority, str]]] = ...) -> None: ...
 
 class Route(_message.Message):
-    __slots__ = ("groups", "fallback", "timeout", "overrides", "hedge_after", "queue_share", "overload")
+    __slots__ = ("groups", "fallback", "timeout", "overrides", "hedge_after", "queue_share", "mirror", "overload")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     FALLBACK_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     OVERRIDES_FIELD_NUMBER: _ClassVar[int]
     HEDGE_AFTER_FIELD_NUMBER: _ClassVar[int]
     QUEUE_SHARE_FIELD_NUMBER: _ClassVar[int]
+    MIRROR_FIELD_NUMBER: _ClassVar[int]
     OVERLOAD_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[GroupShare]
     fallback: _containers.RepeatedScalarFieldContainer[str]
@@ -77,8 +78,19 @@ class Route(_message.Message):
     overrides: Overrides
     hedge_after: _duration_pb2.Duration
     queue_share: int
+    mirror: Mirror
     overload: Overload
-    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ..., hedge_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_share: _Optional[int] = ..., overload: _Optional[_Union[Overload, _Mapping]] = ...) -> None: ...
+    def __init__(self, groups: _Optional[_Iterable[_Union[GroupShare, _Mapping]]] = ..., fallback: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., overrides: _Optional[_Union[Overrides, _Mapping]] = ..., hedge_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., queue_share: _Optional[int] = ..., mirror: _Optional[_Union[Mirror, _Mapping]] = ..., overload: _Optional[_Union[Overload, _Mapping]] = ...) -> None: ...
+
+class Mirror(_message.Message):
+    __slots__ = ("group", "version", "percent")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PERCENT_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    version: str
+    percent: int
+    def __init__(self, group: _Optional[str] = ..., version: _Optional[str] = ..., percent: _Optional[int] = ...) -> None: ...
 
 class Overload(_message.Message):
     __slots__ = ("overrides", "groups")
@@ -292,3 +304,101 @@ class Candidate(_message.Message):
     model: str
     score: float
     def __init__(self, node_id: _Optional[str] = ..., group: _Optional[str] = ..., version: _Optional[str] = ..., weight: _Optional[int] = ..., drain_seconds: _Optional[float] = ..., eligible: _Optional[bool] = ..., reason: _Optional[str] = ..., model: _Optional[str] = ..., score: _Optional[float] = ...) -> None: ...
+
+class SmokeTestRequest(_message.Message):
+    __slots__ = ("node_id", "request")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    node_id: str
+    request: _inference_pb2.GenerateRequest
+    def __init__(self, node_id: _Optional[str] = ..., request: _Optional[_Union[_inference_pb2.GenerateRequest, _Mapping]] = ...) -> None: ...
+
+class SmokeTestResponse(_message.Message):
+    __slots__ = ("response", "latency")
+    RESPONSE_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_FIELD_NUMBER: _ClassVar[int]
+    response: _inference_pb2.GenerateResponse
+    latency: _duration_pb2.Duration
+    def __init__(self, response: _Optional[_Union[_inference_pb2.GenerateResponse, _Mapping]] = ..., latency: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class GetTrafficRequest(_message.Message):
+    __slots__ = ("model", "window")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    window: _duration_pb2.Duration
+    def __init__(self, model: _Optional[str] = ..., window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class GetTrafficResponse(_message.Message):
+    __slots__ = ("versions", "mirrors")
+    VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    MIRRORS_FIELD_NUMBER: _ClassVar[int]
+    versions: _containers.RepeatedCompositeFieldContainer[VersionTraffic]
+    mirrors: _containers.RepeatedCompositeFieldContainer[MirrorTraffic]
+    def __init__(self, versions: _Optional[_Iterable[_Union[VersionTraffic, _Mapping]]] = ..., mirrors: _Optional[_Iterable[_Union[MirrorTraffic, _Mapping]]] = ...) -> None: ...
+
+class VersionTraffic(_message.Message):
+    __slots__ = ("model", "version", "count", "errors", "p50", "p95", "p99", "judged", "valid_share")
+    class ErrorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    P50_FIELD_NUMBER: _ClassVar[int]
+    P95_FIELD_NUMBER: _ClassVar[int]
+    P99_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    VALID_SHARE_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    version: str
+    count: int
+    errors: _containers.ScalarMap[str, int]
+    p50: _duration_pb2.Duration
+    p95: _duration_pb2.Duration
+    p99: _duration_pb2.Duration
+    judged: int
+    valid_share: float
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., count: _Optional[int] = ..., errors: _Optional[_Mapping[str, int]] = ..., p50: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., p95: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., p99: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., judged: _Optional[int] = ..., valid_share: _Optional[float] = ...) -> None: ...
+
+class MirrorTraffic(_message.Message):
+    __slots__ = ("group", "copy", "original", "count")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    COPY_FIELD_NUMBER: _ClassVar[int]
+    ORIGINAL_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    copy: MirrorSide
+    original: MirrorSide
+    count: int
+    def __init__(self, group: _Optional[str] = ..., copy: _Optional[_Union[MirrorSide, _Mapping]] = ..., original: _Optional[_Union[MirrorSide, _Mapping]] = ..., count: _Optional[int] = ...) -> None: ...
+
+class MirrorSide(_message.Message):
+    __slots__ = ("model", "version", "errors", "valid_share", "mean_tokens", "p50", "p95")
+    class ErrorsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    VALID_SHARE_FIELD_NUMBER: _ClassVar[int]
+    MEAN_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    P50_FIELD_NUMBER: _ClassVar[int]
+    P95_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    version: str
+    errors: _containers.ScalarMap[str, int]
+    valid_share: float
+    mean_tokens: float
+    p50: _duration_pb2.Duration
+    p95: _duration_pb2.Duration
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., errors: _Optional[_Mapping[str, int]] = ..., valid_share: _Optional[float] = ..., mean_tokens: _Optional[float] = ..., p50: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., p95: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -45,6 +45,16 @@ class RouterServiceStub:
                 request_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.ExplainResponse.FromString,
                 _registered_method=True)
+        self.SmokeTest = channel.unary_unary(
+                '/braid.routing.v1.RouterService/SmokeTest',
+                request_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestRequest.SerializeToString,
+                response_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestResponse.FromString,
+                _registered_method=True)
+        self.GetTraffic = channel.unary_unary(
+                '/braid.routing.v1.RouterService/GetTraffic',
+                request_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficRequest.SerializeToString,
+                response_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficResponse.FromString,
+                _registered_method=True)
 
 
 class RouterServiceServicer:
@@ -66,6 +76,22 @@ class RouterServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SmokeTest(self, request, context):
+        """Sends a request through the router to one node, whatever its weight and its
+        version's share. A call that fails ends with the failure's own status.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTraffic(self, request, context):
+        """Returns what became of this router's calls of late, by version, and what
+        mirrored calls came to.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_RouterServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -78,6 +104,16 @@ def add_RouterServiceServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.ExplainRequest.FromString,
                     response_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.ExplainResponse.SerializeToString,
+            ),
+            'SmokeTest': grpc.unary_unary_rpc_method_handler(
+                    servicer.SmokeTest,
+                    request_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestRequest.FromString,
+                    response_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestResponse.SerializeToString,
+            ),
+            'GetTraffic': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTraffic,
+                    request_deserializer=braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficRequest.FromString,
+                    response_serializer=braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -135,6 +171,60 @@ class RouterService:
             '/braid.routing.v1.RouterService/Explain',
             braid_dot_routing_dot_v1_dot_routing__pb2.ExplainRequest.SerializeToString,
             braid_dot_routing_dot_v1_dot_routing__pb2.ExplainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SmokeTest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.routing.v1.RouterService/SmokeTest',
+            braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestRequest.SerializeToString,
+            braid_dot_routing_dot_v1_dot_routing__pb2.SmokeTestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTraffic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.routing.v1.RouterService/GetTraffic',
+            braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficRequest.SerializeToString,
+            braid_dot_routing_dot_v1_dot_routing__pb2.GetTrafficResponse.FromString,
             options,
             channel_credentials,
             insecure,
