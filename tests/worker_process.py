@@ -79,6 +79,11 @@ class WorkerProcess:
         return self.log_path.read_text(errors="replace")
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """None while it runs."""
         return self._process.poll()

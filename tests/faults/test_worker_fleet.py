@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+import psutil
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -28,6 +29,8 @@ SLOTS = 8
 CONTEXT = 4096
 LONG = 3000
 """Tokens of an answer that takes seconds."""
+ROOM = 64 * 2**20
+"""Bytes that a process may grow by for streams that wait for their readers."""
 RUNNING, WAITING = "braid_num_requests_running", "braid_num_requests_waiting"
 
 
@@ -164,6 +167,24 @@ async def text_of(stream: Any) -> str:
     while (event := await stream.read()) is not grpc.aio.EOF:
         text += event.delta.text
     return text
+
+
+async def test_slow_readers_cost_no_memory(fleet: Fleet, router: Router) -> None:
+    """20 streams that nobody reads hold neither a fast call up nor memory, and lose nothing."""
+    expected = (await router.client.Generate(letters(1000), timeout=120)).text
+    parts = [
+        psutil.Process(pid) for pid in (fleet.router.pid, *(n.pid for n in fleet.nodes.values()))
+    ]
+    streams = [router.client.GenerateStream(letters(1000), timeout=300) for _ in range(20)]
+    starts = [(await stream.read()).delta.text for stream in streams]
+    before = [part.memory_info().rss for part in parts]
+    fast = await router.client.Generate(letters(100), timeout=120)
+    await eventually(lambda: all(map(idle, fleet.nodes.values())), 120)
+    grown = [part.memory_info().rss - was for part, was in zip(parts, before, strict=True)]
+    rest = await asyncio.gather(*map(text_of, streams))
+    assert fast.text == expected[:100]
+    assert {start + text for start, text in zip(starts, rest, strict=True)} == {expected}
+    assert max(grown) < ROOM
 
 
 async def stopped(worker: WorkerProcess) -> None:
