@@ -15,7 +15,8 @@ from services.generation.figures import repaired
 from services.generation.grammar.compiler import Check
 from services.generation.grammar.spans import SpanForms
 from services.generation.limits import Limits
-from services.generation.planner import MAX_SEED, Plan, Planner
+from services.generation.plan import Plan
+from services.generation.planner import MAX_SEED, Planner
 from services.generation.span_edit import SpanEdit
 from services.generation.stream import EventStream
 from services.generation.types import Delta, Event, Finished, FinishReason, Job

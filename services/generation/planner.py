@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from services.chassis.errors import LimitExceeded, UnsupportedParameter
+from services.generation.budgets import (
+    answer_by,
+    most_new_tokens,
+    over,
+    room,
+    thinking_tokens,
+)
 from services.generation.card import ModelCard
 from services.generation.checkpoint import Checkpoint
 from services.generation.denoising import plan_denoising
 from services.generation.echo import echoes
-from services.generation.grammar.compiler import Check, Form, FormCompiler
+from services.generation.gaps import gap_of, kept_texts
+from services.generation.grammar.compiler import Form, FormCompiler
 from services.generation.grammar.spans import MAX_SPANS, SpanForms
 from services.generation.limits import Limits
+from services.generation.plan import Plan
 from services.generation.prompt import PromptEncoder
+from services.generation.refusals import (
+    refuse_beside_form,
+    refuse_unmeasured,
+    refuse_unsupported,
+)
 from services.generation.template import read_template
 from services.generation.types import (
     Constraint,
-    Denoising,
     Edit,
     Infill,
     Input,
     Job,
-    Paradigm,
     Prompt,
     Request,
     Thinking,
@@ -32,34 +44,8 @@ from services.generation.types import (
 T = TypeVar("T")
 
 MAX_SEED = 2**63 - 1
-RESERVE = 0.05
-"""Share of a call's time kept for the answer's way back, where what was measured is less."""
 STEERED = ("autoregressive", "masked_block_diffusion")
 """Families whose sequences keep to an automaton; answers of others are judged when whole."""
-RUNS = ("distance_threshold", "frontier_run", "static_quota")
-"""Strategies of answers that are kept to a form: all settle it from the left."""
-_ANSWER_SHARE = 4
-"""An infill without max_new_tokens leaves a quarter of the context to its answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How one request is answered.
-
-    ``job`` is the first, often the only, sequence; an edit of spans goes on from
-    it with ``edit``. ``check`` judges the whole answer, which it always passes if ``exact``.
-    """
-
-    job: Job
-    truncated: bool = False
-    check: Check | None = None
-    edit: Edit | None = None
-    shares: tuple[int, ...] = ()
-    """Tokens for each span of ``edit``; an even share where there are none."""
-    exact: bool = False
-    """Whether automata alone keep the answer to its form."""
-    spans: SpanForms | None = None
-    """What the spans of ``edit`` are kept to, so that the whole has its form."""
 
 
 class Planner:
@@ -76,7 +62,7 @@ class Planner:
         Raises UnsupportedParameter and LimitExceeded naming the field, before
         anything is computed.
         """
-        self._refuse_unsupported(request)
+        refuse_unsupported(self._card, request)
         if request.constraint is not None and request.constraint.kind == "template":
             return self._template(request, request.constraint.value, limits)
         form = self._form(request.constraint)
@@ -86,7 +72,7 @@ class Planner:
             start, end = edit.spans[0]
             source = gap_of(edit, edit.text[:start], end)
             shares = self._lengths(request, edit, limits)
-        self._refuse_unmeasured(request)
+        refuse_unmeasured(self._card, request)
         job, truncated = self._job(_with_tokens(request, shares), source, limits)
         if edit and not shares and job.max_new_tokens < len(edit.spans):
             raise LimitExceeded.field("edit.spans", "are more than max_new_tokens")
@@ -94,7 +80,7 @@ class Planner:
             return Plan(job, truncated, None, edit, shares)
         spans: SpanForms | None = None
         if self._card.family in STEERED and not job.thinking:
-            _refuse_beside_form(job, request.denoising)
+            refuse_beside_form(job, request.denoising)
             if edit:
                 spans = self._span_forms(request.constraint, form, edit, job)
             else:
@@ -116,7 +102,7 @@ class Planner:
         tokens, asked = sum(template.tokens), request.sampling.max_new_tokens
         most = limits.max_new_tokens if asked is None else min(asked, limits.max_new_tokens)
         if tokens > most:
-            raise _over("constraint.template", tokens, most)
+            raise over("constraint.template", tokens, most)
         edit = template.as_edit(request.input.text)
         place = template.places[0]
         gap = gap_of(edit, edit.text[:place], place)
@@ -166,23 +152,13 @@ class Planner:
             max(1, self._prompts.length(edit.text[start:end])) for start, end in edit.spans
         )
         if sum(lengths) > limits.max_new_tokens:
-            raise _over("edit.spans", sum(lengths), limits.max_new_tokens)
+            raise over("edit.spans", sum(lengths), limits.max_new_tokens)
         return lengths
-
-    def _refuse_unmeasured(self, request: Request) -> None:
-        """A gap before a suffix that stands where it stands needs a length."""
-        source, given = request.input, request.sampling.max_new_tokens
-        gap = isinstance(source, Infill) and bool(source.suffix)
-        if self._card.sees_right and gap and given is None:
-            raise UnsupportedParameter.field(
-                "sampling.max_new_tokens",
-                "must be set: this model fills a gap of just so many tokens before a suffix",
-            )
 
     def _job(self, request: Request, source: Input, limits: Limits) -> tuple[Job, bool]:
         sampling = request.sampling
-        most = _most_new_tokens(request, limits)
-        encoded = self._prompts.encode(source, request.thinking, _room(source, most, limits))
+        most = most_new_tokens(request, limits)
+        encoded = self._prompts.encode(source, request.thinking, room(source, most, limits))
         left = limits.max_context - len(encoded)
         if most is not None and most > left:
             raise LimitExceeded.field(
@@ -204,71 +180,22 @@ class Planner:
             priority=request.priority,
             arrived=request.arrived,
             deadline=request.deadline,
-            answer_by=self._answer_by(request),
+            answer_by=answer_by(self._card, request),
             thinking=encoded.thinking,
-            max_thinking_tokens=_thinking_tokens(request, limits),
+            max_thinking_tokens=thinking_tokens(request, limits),
             denoising=plan_denoising(request.denoising, self._card, limits),
             drafts=request.denoising is not None and request.denoising.drafts,
         )
         return job, encoded.truncated
 
-    def _answer_by(self, request: Request) -> float | None:
-        """When what there is becomes the answer: early enough to reach its caller in time.
-
-        For a model that can answer at any time the call's deadline counts as well.
-        """
-        by_deadline = self._card.paradigm is Paradigm.DIFFUSION
-        ends = (request.answer_by, request.deadline if by_deadline else None)
-        end = min((end for end in ends if end is not None), default=None)
-        if end is None:
-            return None
-        return end - max(request.way_back_s, RESERVE * (end - request.arrived))
-
     def _form(self, constraint: Constraint | None) -> Form | None:
         return None if constraint is None else self._forms.compile(constraint)
-
-    def _refuse_unsupported(self, request: Request) -> None:
-        kind = request.constraint.kind if request.constraint else None
-        if kind is not None and kind not in self._card.capabilities:
-            raise UnsupportedParameter.field(f"constraint.{kind}", "is not supported by this model")
-        if isinstance(request.input, Edit) and request.input.spans and not self._card.fills_gaps:
-            raise UnsupportedParameter.field("edit.spans", "this model fills no gaps in a text")
-        if self._card.self_driven:
-            _refuse_steering(request)
-        if request.thinking.enabled:
-            fits = not isinstance(request.input, Infill | Edit)
-            if self._card.thinking is None or not fits:
-                raise UnsupportedParameter.field(
-                    "thinking.enabled", "this model does not reason before such an answer"
-                )
-
-
-def _refuse_steering(request: Request) -> None:
-    """A model that runs itself draws by a schedule, and reasons for as long, as it will."""
-    for name in ("temperature", "top_p", "top_k"):
-        if getattr(request.sampling, name) is not None:
-            raise UnsupportedParameter.field(
-                f"sampling.{name}", "this model draws by a schedule of its own"
-            )
-    if request.thinking.max_tokens is not None:
-        raise UnsupportedParameter.field(
-            "thinking.max_tokens", "this model ends its reasoning by itself"
-        )
 
 
 def planner_of(checkpoint: Checkpoint) -> Planner:
     """The planner of a model that has been read."""
     forms = FormCompiler(checkpoint.vocabulary, checkpoint.codec.encode)
     return Planner(checkpoint.card, PromptEncoder(checkpoint.card, checkpoint.codec), forms)
-
-
-def _refuse_beside_form(job: Job, asked: Denoising | None) -> None:
-    if asked and asked.strategy is not None and asked.strategy not in RUNS:
-        raise UnsupportedParameter.field(
-            "diffusion.strategy", f"must be one of {', '.join(RUNS)} beside a constraint"
-        )
-    if job.stop:
-        raise UnsupportedParameter.field("sampling.stop", "is not supported beside a constraint")
 
 
 def _kept_to(form: Form, job: Job) -> Job:
@@ -281,52 +208,11 @@ def _kept_to(form: Form, job: Job) -> Job:
     return replace(job, automaton=form.automaton, echoes=())
 
 
-def kept_texts(edit: Edit) -> list[str]:
-    """What is before, between and behind the spans."""
-    borders = [0, *(border for span in edit.spans for border in span), len(edit.text)]
-    return [edit.text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True)]
-
-
 def _with_tokens(request: Request, shares: tuple[int, ...]) -> Request:
     """``request`` for the first of several gaps, whose tokens are given."""
     if not shares:
         return request
     return replace(request, sampling=replace(request.sampling, max_new_tokens=shares[0]))
-
-
-def gap_of(edit: Edit, written: str, end: int) -> Infill:
-    """The gap between ``written`` and the text from ``end`` on.
-
-    What the caller asked for leads the text before the gap.
-    """
-    asked = f"{edit.instruction}\n" if edit.instruction else ""
-    return Infill(asked + written, edit.text[end:])
-
-
-def _most_new_tokens(request: Request, limits: Limits) -> int | None:
-    asked = request.sampling.max_new_tokens
-    if asked is not None and asked > limits.max_new_tokens:
-        raise _over("sampling.max_new_tokens", asked, limits.max_new_tokens)
-    return asked
-
-
-def _thinking_tokens(request: Request, limits: Limits) -> int | None:
-    asked = request.thinking.max_tokens
-    if asked is not None and asked > limits.max_new_tokens:
-        raise _over("thinking.max_tokens", asked, limits.max_new_tokens)
-    return asked
-
-
-def _room(source: Input, most: int | None, limits: Limits) -> int:
-    """Tokens that the prompt may take: at least one is left to the answer."""
-    if not isinstance(source, Infill):
-        return limits.max_context - 1
-    spare = min(limits.max_new_tokens, max(limits.max_context // _ANSWER_SHARE, 1))
-    return limits.max_context - (most or spare)
-
-
-def _over(field: str, asked: int, limit: int) -> LimitExceeded:
-    return LimitExceeded.field(field, f"{asked} is over the limit of {limit}")
 
 
 def _or(value: T | None, default: T) -> T:

@@ -25,7 +25,7 @@ from services.generation.answering import gathered
 from services.generation.batch import answer_batch
 from services.generation.metrics import WorkerMetrics
 from services.generation.observation import Observation
-from services.generation.planner import Plan
+from services.generation.plan import Plan
 from services.generation.reception import Reception, ServedModel
 from services.generation.types import Event, Finished, Request
 from services.generation.way_back import WayBack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from services.generation.figures import joined
-from services.generation.planner import gap_of
+from services.generation.gaps import gap_of
 from services.generation.types import Delta, Draft, Edit, Event, Finished, FinishReason, Infill
 
 

@@ -23,7 +23,7 @@ from jsonschema import ValidationError
 
 from services.chassis.errors import ConstraintNotMet, InvalidRequest, LimitExceeded
 from services.generation.answering import Answering, gathered
-from services.generation.planner import Plan
+from services.generation.plan import Plan
 from services.generation.types import Constraint, Prompt, Request, Sampling
 from tests.benchmarks.bench_engine import LIMITS, STORE, Contestant, contestant, golden_items
 from tests.generation.grammar.generated import Schema, generated, validator_of

@@ -10,7 +10,8 @@ from braid.config.v1.config_pb2 import Group
 from services.chassis.errors import InvalidRequest, LimitExceeded, UnsupportedParameter
 from services.chassis.strategies import PARAMETER_OF, PARAMETERS, followers_of
 from services.generation.limits import Limits
-from services.generation.planner import RUNS, Plan
+from services.generation.plan import Plan
+from services.generation.refusals import RUNS
 from services.generation.types import (
     Constraint,
     Denoising,
