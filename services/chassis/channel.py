@@ -49,6 +49,13 @@ CHANNEL_OPTIONS: Options = (
 )
 
 
-def open_channel(address: str) -> grpc.aio.Channel:
-    """A channel to ``address`` (host:port) with these options; the caller closes it."""
-    return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+def open_channel(
+    address: str, credentials: grpc.ChannelCredentials | None = None
+) -> grpc.aio.Channel:
+    """A channel to ``address`` (host:port) with these options; the caller closes it.
+
+    Plain text without ``credentials``.
+    """
+    if credentials is None:
+        return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+    return grpc.aio.secure_channel(address, credentials, options=CHANNEL_OPTIONS)

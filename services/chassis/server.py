@@ -44,15 +44,22 @@ class ServiceEntry:
 
 
 class RpcServer:
-    """One port. Started once, stopped once."""
+    """One port, in plain text without ``credentials``. Started once, stopped once."""
 
     def __init__(
-        self, address: str, services: Sequence[ServiceEntry], *, channelz: bool = False
+        self,
+        address: str,
+        services: Sequence[ServiceEntry],
+        *,
+        channelz: bool = False,
+        credentials: grpc.ServerCredentials | None = None,
+        interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
     ) -> None:
         self._address = address
         self._services = tuple(services)
         self._channelz = channelz
-        self._server = grpc.aio.server(options=SERVER_OPTIONS)
+        self._credentials = credentials
+        self._server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=interceptors)
         self._health = health.aio.HealthServicer()
         self.calls = InFlight()
 
@@ -85,12 +92,17 @@ class RpcServer:
 
     def _listen(self) -> int:
         try:
-            port = self._server.add_insecure_port(self._address)
+            port = self._bind()
         except RuntimeError:
             port = 0
         if port == 0:
             raise PortInUse(self._address)
         return port
+
+    def _bind(self) -> int:
+        if self._credentials is None:
+            return self._server.add_insecure_port(self._address)
+        return self._server.add_secure_port(self._address, self._credentials)
 
     async def set_serving(self, serving: bool) -> None:
         """Health of every service of this server, told to all who watch it."""

@@ -67,7 +67,9 @@ class Settings(BaseModel):
     @classmethod
     def _describe(cls, error: ValidationError) -> str:
         faults = (
-            f"{cls.variable(str(fault['loc'][0])) if fault['loc'] else 'settings'}: {fault['msg']}"
+            f"{cls.variable(str(fault['loc'][0]))}: {fault['msg']}"
+            if fault["loc"]
+            else fault["msg"].removeprefix("Value error, ")  # of several fields, which it names
             for fault in error.errors(include_url=False, include_input=False)
         )
         return "; ".join(faults)

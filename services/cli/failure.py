@@ -31,10 +31,25 @@ def describe(error: grpc.aio.AioRpcError, target: str) -> str:
     """Reason, message, field violations and retry delay of a failed call to ``target``."""
     status = _status(error)
     if status is None and error.code() is grpc.StatusCode.UNAVAILABLE:
-        return f"{target} does not answer; is the mesh up? (braid up)"
+        return _unreachable(target, error.details() or "")
     reason = _reason(status) or error.code().name
     message = error.details() or "no message"
     return f"{reason}: {message}{_violations(status, message)}{_retry(status)}"
+
+
+def _unreachable(target: str, details: str) -> str:
+    """Why nobody answered, as far as gRPC says."""
+    handshake = details.partition("handshake failed")[2]
+    if "WRONG_VERSION_NUMBER" in handshake:
+        return f"{target} speaks plain text: leave BRAID_TLS_AUTHORITY and others unset"
+    if handshake:
+        return f"{target} shows a certificate that is refused:{handshake.rpartition(':')[0]}"
+    if "Socket closed" in details:
+        return (
+            f"{target} ends the connection: it may want TLS (BRAID_TLS_AUTHORITY), or a "
+            "client certificate of its own authority (BRAID_TLS_CERTIFICATE, BRAID_TLS_KEY)"
+        )
+    return f"{target} does not answer; is the mesh up? (braid up)"
 
 
 def _status(error: grpc.aio.AioRpcError) -> Status | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import grpc
 import grpc.aio
 
-from services.chassis.channel import open_channel
+from services.chassis.process import StartFailure
+from services.chassis.security.settings import TlsSettings
+from services.chassis.security.tls import Dial, Tls, dial_of
+from services.chassis.settings import SettingError
 from services.cli.failure import describe, fail
 
 T = TypeVar("T")
@@ -21,14 +25,25 @@ TIMEOUT_S = 10.0
 def call(address: str, work: Callable[[grpc.aio.Channel], Awaitable[T]]) -> T:
     """Runs ``work`` with a channel to ``address`` and returns its result.
 
-    A failed RPC ends the command with one line and exit code 1.
+    Over TLS where the BRAID_TLS_* variables say so. A failed RPC ends the command
+    with one line and exit code 1.
     """
+    dial = _dial()
     try:
-        return asyncio.run(_with_channel(address, work))
+        return asyncio.run(_with_channel(dial, address, work))
     except grpc.aio.AioRpcError as error:
         fail(describe(error, address))
 
 
-async def _with_channel(address: str, work: Callable[[grpc.aio.Channel], Awaitable[T]]) -> T:
-    async with open_channel(address) as channel:
+def _dial() -> Dial:
+    try:
+        return dial_of(Tls.of(TlsSettings.from_env(os.environ)))
+    except (SettingError, StartFailure) as error:
+        fail(str(error))
+
+
+async def _with_channel(
+    dial: Dial, address: str, work: Callable[[grpc.aio.Channel], Awaitable[T]]
+) -> T:
+    async with dial(address) as channel:
         return await work(channel)

@@ -15,6 +15,7 @@ from services.chassis.metrics import new_registry
 from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
 from services.chassis.registry import Registry
+from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.config_center.servicer import ConfigServicer
 from services.config_center.settings import ConfigCenterSettings
@@ -67,6 +68,7 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
             f"{settings.host}:{settings.port}",
             [ServiceEntry(SERVICE, add, servicer)],
             channelz=True,
+            credentials=server_credentials_of(Tls.of(settings)),
         )
         probe = RegistryProbe(registry, server)
         ops = OpsServer(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from services.chassis.security.settings import TlsSettings
 from services.chassis.settings import EtcdSettings, ProcessSettings
 
 
-class ConfigCenterSettings(EtcdSettings, ProcessSettings):
+class ConfigCenterSettings(EtcdSettings, ProcessSettings, TlsSettings):
     """Addresses and limits of one config center."""
 
     host: str = Field("127.0.0.1", description="address to listen on")

@@ -8,12 +8,13 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from services.chassis.ids import FORM, is_id, is_version
+from services.chassis.security.settings import TlsSettings
 from services.chassis.settings import EtcdSettings, NodeSettings, ProcessSettings
 from services.generation.limits import Limits
 from services.generation.types import VersionName
 
 
-class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings):
+class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, TlsSettings):
     """Everything an operator can say to a worker at its start."""
 
     group: str = Field(description="group of this node")

@@ -21,6 +21,7 @@ from services.chassis.ops import OpsServer
 from services.chassis.process import Stop
 from services.chassis.registration import KeyTaken, Registration
 from services.chassis.registry import Registry
+from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.generation.departure import Departure
 from services.generation.device_memory import DeviceMemory
@@ -197,7 +198,7 @@ class Worker:
             changed.clear()
 
     def _make_ports(self, registry: CollectorRegistry) -> Ports:
-        settings = self._settings
+        settings, tls = self._settings, Tls.of(self._settings)
         inference = InferenceServicer(self._reception, self._metrics, settings.call_timeout_s)
         add_inference = inference_pb2_grpc.add_InferenceServiceServicer_to_server
         add_management = worker_pb2_grpc.add_WorkerServiceServicer_to_server
@@ -206,11 +207,13 @@ class Worker:
             RpcServer(
                 f"{settings.host}:{settings.port}",
                 [ServiceEntry(INFERENCE, add_inference, inference)],
+                credentials=server_credentials_of(tls),
             ),
             RpcServer(
                 f"{settings.host}:{settings.admin_port}",
                 [ServiceEntry(MANAGEMENT, add_management, self._management, lasting)],
                 channelz=True,
+                credentials=server_credentials_of(tls),
             ),
             OpsServer(settings.host, settings.ops_port, self._board.readiness, registry),
         )

@@ -7,6 +7,7 @@ import asyncio
 import grpc.aio
 
 from services.chassis.channel import open_channel
+from services.chassis.security.tls import Dial
 
 SERVICE = "braid.inference.v1.InferenceService"
 GENERATE = "Generate"
@@ -17,8 +18,8 @@ GENERATE_BATCH = "GenerateBatch"
 class Link:
     """One connection, its two calls, which take and give bytes, and how many run on it."""
 
-    def __init__(self, address: str) -> None:
-        self._channel = open_channel(address)
+    def __init__(self, address: str, dial: Dial = open_channel) -> None:
+        self._channel = dial(address)
         self.generate: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
             f"/{SERVICE}/{GENERATE}"
         )
@@ -58,7 +59,8 @@ class Link:
 class Links:
     """One link for each address in use."""
 
-    def __init__(self, tasks: asyncio.TaskGroup) -> None:
+    def __init__(self, tasks: asyncio.TaskGroup, dial: Dial = open_channel) -> None:
+        self.dial = dial
         self._tasks = tasks
         self._links: dict[str, Link] = {}
 
@@ -66,7 +68,7 @@ class Links:
         """The link to ``address``, opened at its first use."""
         link = self._links.get(address)
         if link is None:
-            link = self._links[address] = Link(address)
+            link = self._links[address] = Link(address, self.dial)
         return link
 
     def retire(self, address: str) -> None:
@@ -74,3 +76,8 @@ class Links:
         link = self._links.pop(address, None)
         if link is not None:
             self._tasks.create_task(link.close())
+
+    def renew(self) -> None:
+        """Opens every link anew at its next use, as certificates have changed."""
+        for address in tuple(self._links):
+            self.retire(address)

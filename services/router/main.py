@@ -18,6 +18,7 @@ from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
 from services.chassis.registration import Registration
 from services.chassis.registry import Registry
+from services.chassis.security.tls import Tls, dial_of, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.router.admission import Admission
 from services.router.dispatch import Dispatcher, Ways
@@ -54,7 +55,9 @@ class Router:
         self._registry = registry
         self._tasks = tasks
         self._stop = stop
-        metrics, rng, links = new_registry("router"), Random(), Links(tasks)
+        self._tls = Tls.of(settings)
+        self._links = links = Links(tasks, dial_of(self._tls))
+        metrics, rng = new_registry("router"), Random()
         self._live = LiveTable(NodeWatches(tasks, links), links)
         self._mirror = Mirror(registry, keys.ROOT, settings.snapshot_path)
         self._mirror.subscribe(self._live.apply)
@@ -83,12 +86,15 @@ class Router:
         servicer = RouterServicer(view, proxy.smoke, rng)
         add = routing_pb2_grpc.add_RouterServiceServicer_to_server
         self._inference = RpcServer(
-            f"{settings.host}:{settings.port}", [ServiceEntry(SERVICE, add_proxy, proxy)]
+            f"{settings.host}:{settings.port}",
+            [ServiceEntry(SERVICE, add_proxy, proxy)],
+            credentials=server_credentials_of(self._tls),
         )
         self._admin = RpcServer(
             f"{settings.host}:{settings.admin_port}",
             [ServiceEntry(ADMIN_SERVICE, add, servicer)],
             channelz=True,
+            credentials=server_credentials_of(self._tls),
         )
         self._ops = OpsServer(settings.host, settings.ops_port, self._readiness, metrics)
 
@@ -102,6 +108,7 @@ class Router:
         own = Registration(self._registry, key, record_of(router), self._settings.lease_ttl_s)
         following = self._tasks.create_task(self._mirror.run())
         opening = self._tasks.create_task(self._open())
+        renewing = self._tasks.create_task(self._follow_certificates())
         self._tasks.create_task(own.run())
         log.info("router_started", port=ports.inference, admin=ports.admin, ops=ports.ops)
         await self._stop.wait()
@@ -110,6 +117,7 @@ class Router:
         following.cancel()
         self._mirroring.close()
         self._ejections.close()
+        renewing.cancel()
         self._live.close()
 
     async def _drain(self, own: Registration) -> None:
@@ -129,6 +137,10 @@ class Router:
         await self._inference.set_serving(True)
         await self._admin.set_serving(True)
         log.info("router_ready", revision=self._live.table.revision)
+
+    async def _follow_certificates(self) -> None:
+        if self._tls:
+            await self._tls.follow(self._links.renew)
 
     def _router(self, ports: Ports) -> routing_pb2.Router:
         host = self._settings.reachable_host

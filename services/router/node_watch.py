@@ -11,7 +11,6 @@ import structlog
 
 from braid.worker.v1 import worker_pb2, worker_pb2_grpc
 from services.chassis.backoff import Backoff
-from services.chassis.channel import open_channel
 from services.router.links import Links
 
 SILENCE_S = 5.0
@@ -90,7 +89,7 @@ class _NodeWatch:
     async def _follow(self) -> str:
         """Follows one stream until it breaks and says why; raises _Silence."""
         try:
-            async with open_channel(self._record.admin_address) as channel:
+            async with self._links.dial(self._record.admin_address) as channel:
                 return await self._read(worker_pb2_grpc.WorkerServiceStub(channel))
         except grpc.aio.AioRpcError as error:
             return f"does not answer: {error.code().name}"

@@ -19,6 +19,7 @@ from google.protobuf.json_format import MessageToDict
 from braid.inference.v1 import inference_pb2, inference_pb2_grpc
 from braid.worker.v1 import worker_pb2, worker_pb2_grpc
 from services.chassis.keys import node_key
+from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -104,7 +105,7 @@ class FakeWorker:
         self.record.epoch = epoch
         return self.value
 
-    async def start(self, port: int = 0, admin_port: int = 0) -> None:
+    async def start(self, port: int = 0, admin_port: int = 0, tls: Tls | None = None) -> None:
         """Listens on both ports, free ones if none are given."""
         self._inference = RpcServer(
             f"127.0.0.1:{port}",
@@ -115,6 +116,7 @@ class FakeWorker:
                     _Inference(self),
                 )
             ],
+            credentials=server_credentials_of(tls),
         )
         self._admin = RpcServer(
             f"127.0.0.1:{admin_port}",
@@ -126,6 +128,7 @@ class FakeWorker:
                     lasting=frozenset({"WatchStatus"}),
                 )
             ],
+            credentials=server_credentials_of(tls),
         )
         self.port = await self._inference.start(serving=True)
         self.admin_port = await self._admin.start(serving=True)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import datetime
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from services.chassis.errors import RegistryUnavailable
 from services.chassis.mirror import Mirror
 from services.chassis.registry import Registry
 from services.chassis.settings import EtcdSettings
 from services.cli.etcd_process import EtcdProcess
+from tests.certificates import Certificate, certificate
 from tests.etcd import etcdctl, free_port, new_etcd, settings_for
 from tests.eventually import eventually
 from tests.registering import TTL_S, leased_entry, mirroring, registering
@@ -28,47 +22,6 @@ from tests.registering import TTL_S, leased_entry, mirroring, registering
 PREFIX = "/braid/nodes/"
 KEY = PREFIX + "g/w1"
 TOKEN_TTL_S = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """A certificate and its key, as files."""
-
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-    cert_path: Path
-    key_path: Path
-
-
-def certificate(folder: Path, name: str, issuer: Certificate | None = None) -> Certificate:
-    """A certificate for the loopback, signed by ``issuer`` or by itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer.certificate.subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(issuer.key if issuer else key, hashes.SHA256())
-    )
-    cert_path, key_path = folder / f"{name}.crt", folder / f"{name}.key"
-    cert_path.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    key_path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return Certificate(signed, key, cert_path, key_path)
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from braid.inference.v1 import inference_pb2, inference_pb2_grpc
 from braid.routing.v1 import routing_pb2, routing_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
+from services.chassis.security.tls import Dial
 from services.cli.etcd_process import EtcdProcess
 from tests.etcd import free_port
 from tests.eventually import eventually
@@ -138,23 +139,23 @@ class Router:
 
 
 @asynccontextmanager
-async def connected(process: RouterProcess) -> AsyncIterator[Router]:
+async def connected(process: RouterProcess, dial: Dial = open_channel) -> AsyncIterator[Router]:
     """Clients of a router that may still be starting."""
-    async with (
-        open_channel(process.address) as inference,
-        open_channel(process.admin_address) as admin,
-    ):
+    async with dial(process.address) as inference, dial(process.admin_address) as admin:
         yield Router(process, inference, admin)
 
 
 @asynccontextmanager
 async def running_router(
-    etcd: str, folder: Path, environ: Mapping[str, str] | None = None
+    etcd: str,
+    folder: Path,
+    environ: Mapping[str, str] | None = None,
+    dial: Dial = open_channel,
 ) -> AsyncIterator[Router]:
     """A router of its own that serves; killed at the end."""
     process = RouterProcess(etcd, folder, environ)
     try:
-        async with connected(process) as router:
+        async with connected(process, dial) as router:
             await eventually(router.serving, START_S)
             yield router
     finally:
