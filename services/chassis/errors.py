@@ -158,6 +158,24 @@ class RegistryRefused(ServiceError):
     code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "REGISTRY_REFUSED"
 
 
+class Unauthenticated(ServiceError):
+    """Nobody knows who calls."""
+
+    code, reason = grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"
+
+
+class PermissionDenied(ServiceError):
+    """The caller is known and may not do this."""
+
+    code, reason = grpc.StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED"
+
+
+class QuotaExceeded(ServiceError):
+    """The caller asks for more than its quota; others are served."""
+
+    code, reason = grpc.StatusCode.RESOURCE_EXHAUSTED, "QUOTA_EXCEEDED"
+
+
 class QueueFull(ServiceError):
     """The waiting line is full; try again later."""
 

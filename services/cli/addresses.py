@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -46,13 +47,21 @@ ConfigCenterAddress = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 
-def locate(part: str, given: str | None, state_dir: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a command calls, and the key that goes with it where the mesh tells one."""
+
+    address: str
+    api_key: str | None = None
+
+
+def locate(part: str, given: str | None, state_dir: Path) -> Target:
     """Address of ``part``, a field of MeshRecord such as ``router_admin``.
 
     Ends the command where none was given and no mesh is recorded.
     """
     if given:
-        return given
+        return Target(given)
     try:
         record = MeshRecord.read(state_dir)
     except BadMeshRecord as error:
@@ -63,4 +72,4 @@ def locate(part: str, given: str | None, state_dir: Path) -> str:
             f"no mesh in {state_dir / FILE_NAME}: start one with `braid up`, "
             f"or give --{option} or BRAID_{part.upper()}"
         )
-    return str(getattr(record, part))
+    return Target(str(getattr(record, part)), record.api_key)

@@ -8,6 +8,7 @@ import typer
 
 from services import __version__
 from services.cli.batch import batch
+from services.cli.callers import callers
 from services.cli.demo import demo
 from services.cli.explain import explain
 from services.cli.generate import generate
@@ -32,6 +33,7 @@ for command in (up, demo, generate, batch, nodes, explain, smoke, bench):
 app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")
 app.add_typer(models, name="models")
+app.add_typer(callers, name="callers")
 
 
 def _print_version(wanted: bool) -> None:

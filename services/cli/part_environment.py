@@ -9,7 +9,9 @@ from pathlib import Path
 from services.cli.mesh_plan import MeshPlan, WorkerPlan
 from services.cli.ports import HOST, port_of
 
-_KEPT_BACK = re.compile(r"((https?|all|grpc)_proxy\Z)|ETCD_|BRAID_TLS_", re.IGNORECASE)
+_KEPT_BACK = re.compile(
+    r"((https?|all|grpc)_proxy\Z)|ETCD_|BRAID_(TLS_|API_KEY|OPERATOR_KEY|ACCESS\Z)", re.IGNORECASE
+)
 
 
 def inherited(environ: Mapping[str, str]) -> dict[str, str]:
@@ -17,8 +19,8 @@ def inherited(environ: Mapping[str, str]) -> dict[str, str]:
 
     The user's settings (BRAID_LOG_LEVEL and the like) reach the parts. A proxy
     does not, all traffic of a mesh being on loopback, nor do settings of etcd,
-    which would overrule the mesh's own, nor the certificates that commands show to
-    another mesh. gRPC's notes about connections that
+    which would overrule the mesh's own, nor certificates and keys of
+    another mesh: this one is open, on loopback. gRPC's notes about connections that
     come and go stay out of the logs, unless asked for.
     """
     taken_over = {name: value for name, value in environ.items() if not _KEPT_BACK.match(name)}

@@ -15,6 +15,7 @@ from services.chassis.metrics import new_registry
 from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
 from services.chassis.registry import Registry
+from services.chassis.security.admin_guard import AdminGuard
 from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.config_center.servicer import ConfigServicer
@@ -62,24 +63,26 @@ class RegistryProbe:
 async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
     """Runs one config center until ``stop``."""
     async with Registry(settings) as registry:
+        metrics = new_registry("config_center")
+        guard = AdminGuard(settings, metrics)
         servicer = ConfigServicer(Store(registry))
         add = config_pb2_grpc.add_ConfigServiceServicer_to_server
         server = RpcServer(
             f"{settings.host}:{settings.port}",
             [ServiceEntry(SERVICE, add, servicer)],
             channelz=True,
+            interceptors=guard.interceptors,
             credentials=server_credentials_of(Tls.of(settings)),
         )
         probe = RegistryProbe(registry, server)
-        ops = OpsServer(
-            settings.host, settings.ops_port, probe.readiness, new_registry("config_center")
-        )
+        ops = OpsServer(settings.host, settings.ops_port, probe.readiness, metrics)
         port, ops_port = await server.start(), await ops.start()
         log.info("config_center_started", port=port, ops_port=ops_port)
         async with asyncio.TaskGroup() as tasks:
-            probing = tasks.create_task(probe.run())
+            lasting = [tasks.create_task(it) for it in (probe.run(), guard.follow(registry))]
             await stop.wait()
-            probing.cancel()
+            for task in lasting:
+                task.cancel()
         await server.stop(settings.grace_s)
         await ops.stop()
         log.info("config_center_stopped")

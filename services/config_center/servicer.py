@@ -13,6 +13,7 @@ from services.chassis import keys
 from services.chassis.errors import InvalidRequest, NotFound
 from services.chassis.group_record import check_group
 from services.config_center import validation
+from services.config_center.callers import CallerStore
 from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
 from services.config_center.store import ABSENT, Store
 from services.config_center.version_folder import (
@@ -29,10 +30,11 @@ log = structlog.get_logger()
 
 
 class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
-    """Models, policy, traffic and groups in etcd."""
+    """Models, policy, traffic, groups and callers in etcd."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._callers = CallerStore(store)
 
     async def RegisterModel(
         self, request: config_pb2.RegisterModelRequest, context: Context
@@ -144,6 +146,24 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         """All groups with parameters, by name."""
         groups, revision = await self._store.list(keys.GROUPS, GROUP)
         return config_pb2.ListGroupsResponse(groups=groups, revision=revision)
+
+    async def PutCaller(
+        self, request: config_pb2.PutCallerRequest, context: Context
+    ) -> config_pb2.PutCallerResponse:
+        """Creates or replaces a caller; a key it makes is in this answer alone."""
+        return await self._callers.put(request)
+
+    async def ListCallers(
+        self, request: config_pb2.ListCallersRequest, context: Context
+    ) -> config_pb2.ListCallersResponse:
+        """All callers, by id."""
+        return await self._callers.list()
+
+    async def DeleteCaller(
+        self, request: config_pb2.DeleteCallerRequest, context: Context
+    ) -> config_pb2.DeleteCallerResponse:
+        """Removes a caller with all its keys."""
+        return await self._callers.delete(request.caller_id)
 
 
 def _check_files(folder: VersionFolder, expected: list[config_pb2.ModelFile]) -> None:

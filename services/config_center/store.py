@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -80,14 +81,21 @@ class Store:
 
     async def list(self, prefix: str, document: Document[M]) -> tuple[list[M], int]:
         """All values below ``prefix`` that parse, in order of key, and the revision read."""
+        found, revision = await self.list_stored(prefix, document)
+        return [stored.value for stored in found], revision
+
+    async def list_stored(
+        self, prefix: str, document: Document[M]
+    ) -> tuple[builtins.list[Stored[M]], int]:
+        """Likewise, each value with the revision it was written at."""
         listing = await self._registry.list(prefix)
-        values = []
-        for key in sorted(listing.entries):
+        found = []
+        for key, entry in sorted(listing.entries.items()):
             try:
-                values.append(document.parse(key, listing.entries[key].value))
+                found.append(Stored(document.parse(key, entry.value), entry.mod_revision))
             except ValueError:
                 continue
-        return values, listing.revision
+        return found, listing.revision
 
     async def replace(
         self, key: str, document: Document[M], value: M, expected_revision: int | None
@@ -111,6 +119,12 @@ class Store:
         if not result.succeeded:
             raise AlreadyExists(f"{key} is recorded already and cannot be changed")
         return result.revision
+
+    async def delete(self, key: str) -> int | None:
+        """Removes the value and returns the revision after that; None where there was none."""
+        if await self._registry.get(key) is None:
+            return None
+        return await self._registry.delete(key)
 
     async def _conflict(self, key: str) -> RevisionConflict:
         entry = await self._registry.get(key)

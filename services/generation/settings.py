@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from services.chassis.ids import FORM, is_id, is_version
-from services.chassis.security.settings import TlsSettings
+from services.chassis.security.access import AccessSettings, is_loopback
 from services.chassis.settings import EtcdSettings, NodeSettings, ProcessSettings
 from services.generation.limits import Limits
 from services.generation.types import VersionName
 
 
-class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, TlsSettings):
+class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, AccessSettings):
     """Everything an operator can say to a worker at its start."""
 
     group: str = Field(description="group of this node")
@@ -90,6 +90,18 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, TlsSettings):
             max_new_tokens=self.max_new_tokens,
             max_context=min(self.max_context or model_context, model_context),
         )
+
+    @model_validator(mode="after")
+    def _is_reached_by_routers_alone(self) -> Self:
+        """A worker knows no callers: what a certificate does not keep out gets served."""
+        protected = self.tls_require_client_certificate or self.plaintext
+        if self.restricted and not (protected or is_loopback(self.host)):
+            raise ValueError(
+                f"{self.variable('access')}=callers needs "
+                f"{self.variable('tls_require_client_certificate')}=true on a worker that other "
+                "machines can reach"
+            )
+        return self
 
     @field_validator("group", "model", "version")
     @classmethod

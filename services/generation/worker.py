@@ -21,6 +21,7 @@ from services.chassis.ops import OpsServer
 from services.chassis.process import Stop
 from services.chassis.registration import KeyTaken, Registration
 from services.chassis.registry import Registry
+from services.chassis.security.admin_guard import AdminGuard
 from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.generation.departure import Departure
@@ -44,6 +45,9 @@ MANAGEMENT = "braid.worker.v1.WorkerService"
 SWITCH_S = 0.0005
 """Longest time that the engine's thread keeps the interpreter from the event loop: a deadline is
 a matter of a few milliseconds."""
+READ_ONLY = frozenset(f"/{MANAGEMENT}/{method}" for method in ("Describe", "WatchStatus"))
+"""What routers ask of a worker, and whoever else can connect may see."""
+
 LAST_WORDS_S = 0.5
 """Longest wait for status streams to tell the end, and for ended calls to leave."""
 
@@ -82,6 +86,7 @@ class Worker:
         self._management = WorkerServicer(
             self._record, self._reception, self._board, self._feed, self._departure
         )
+        self._guard = AdminGuard(settings, registry, READ_ONLY)
         self._ports = self._make_ports(registry)
         self._lifecycle.watch(self._feed.touch)
 
@@ -94,8 +99,10 @@ class Worker:
             try:
                 async with Registry(settings) as registry, asyncio.TaskGroup() as tasks:
                     health = tasks.create_task(self._follow_health())
+                    guarding = tasks.create_task(self._guard.follow(registry))
                     await self._live(registry, tasks, stop)
                     health.cancel()
+                    guarding.cancel()
             finally:
                 await self._feed.told(LAST_WORDS_S)
         log.info("worker_stopped", node_id=self._node_id)
@@ -213,6 +220,7 @@ class Worker:
                 f"{settings.host}:{settings.admin_port}",
                 [ServiceEntry(MANAGEMENT, add_management, self._management, lasting)],
                 channelz=True,
+                interceptors=self._guard.interceptors,
                 credentials=server_credentials_of(tls),
             ),
             OpsServer(settings.host, settings.ops_port, self._board.readiness, registry),

@@ -96,14 +96,14 @@ class Dispatcher:
         table = self._ways.tables.table
         try:
             if passage.target:
-                passage.decision = pinned(passage.target, features, table, tried)
+                decision = pinned(passage.target, features, table, tried)
             else:
-                passage.decision = choose(features, table, self._ways.rng, tried)
+                decision = choose(features, table, self._ways.rng, tried)
         except ServiceError:
             if failure is None:
                 raise
             raise own_fault(failure) or failure from None
-        return passage.decision
+        return _settled(passage, decision)
 
     async def _admitted(
         self, passage: Passage, decision: Decision, features: Features, tried: frozenset[str]
@@ -112,8 +112,7 @@ class Dispatcher:
         left_s = self._remaining_s(passage, decision.rule.route.timeout_s)
         ends_at = time.monotonic() + left_s
         placed = await self._ways.admission.place(decision, features, ends_at, tried)
-        passage.decision = placed
-        return placed
+        return _settled(passage, placed)
 
     def _goes_again(
         self, passage: Passage, features: Features, error: grpc.aio.AioRpcError, tries: int
@@ -242,3 +241,11 @@ class Dispatcher:
         if remaining_s <= LEAST_TIME_S:
             raise DeadlineExceeded("the call's deadline had passed before it was sent on")
         return remaining_s
+
+
+def _settled(passage: Passage, decision: Decision) -> Decision:
+    """Puts the decision on record; raises where the caller may not be served by it."""
+    if passage.check:
+        passage.check(decision)
+    passage.decision = decision
+    return decision

@@ -24,6 +24,7 @@ from services.router.admission import Admission
 from services.router.dispatch import Dispatcher, Ways
 from services.router.ejection import Ejections
 from services.router.group_metrics import GroupMetrics
+from services.router.guard import Guard
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
 from services.router.metrics import RouterMetrics
@@ -80,7 +81,9 @@ class Router:
             rng=rng,
         )
         dispatcher, traffic = Dispatcher(ways, settings.default_deadline_s), TrafficFigures()
-        proxy = InferenceProxy(dispatcher, Journal(counts, self._live, traffic))
+        guard = Guard(settings, self._mirror, metrics)
+        journal = Journal(counts, self._live, traffic)
+        proxy = InferenceProxy(dispatcher, journal, guard.door)
         comparisons = self._mirroring.comparisons
         view = View(self._live, self._mirror, admission, traffic, comparisons)
         servicer = RouterServicer(view, proxy.smoke, rng)
@@ -94,6 +97,7 @@ class Router:
             f"{settings.host}:{settings.admin_port}",
             [ServiceEntry(ADMIN_SERVICE, add, servicer)],
             channelz=True,
+            interceptors=guard.interceptors,
             credentials=server_credentials_of(self._tls),
         )
         self._ops = OpsServer(settings.host, settings.ops_port, self._readiness, metrics)

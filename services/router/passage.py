@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ log = structlog.get_logger()
 
 
 Context = grpc.aio.ServicerContext[Any, Any]
+Check = Callable[[Decision], None]
 
 
 class TableSource(Protocol):
@@ -50,6 +51,7 @@ class Passage:
         "answered",
         "arrived",
         "body",
+        "check",
         "code",
         "context",
         "decision",
@@ -69,6 +71,8 @@ class Passage:
         self.arrived = time.monotonic()
         self.request_id = uuid.uuid4().hex
         """Made here; the caller's takes its place where it gives one."""
+        self.check: Check | None = None
+        """Raises where the caller may not be served by what was decided."""
         self.features: Features | None = None
         self.decision: Decision | None = None
         self.tried: frozenset[str] = frozenset()
@@ -142,10 +146,11 @@ class Journal:
                 duration_s,
                 constrained=bool(passage.features and passage.features.constraint),
             )
-        decision = passage.decision
+        decision, features = passage.decision, passage.features
         log.info(
             "request_finished",
             request_id=passage.request_id,
+            caller=features.caller if features else "",
             task=labels.task,
             group=labels.group,
             model=labels.model,

@@ -17,6 +17,7 @@ from services.generation.wire import from_proto
 from services.router.attempt import Metadata, Sending, StreamedAnswer, WholeAnswer
 from services.router.batch import relay_batch
 from services.router.dispatch import Dispatcher
+from services.router.door import Door
 from services.router.features import Features, features_of
 from services.router.links import GENERATE, GENERATE_BATCH, GENERATE_STREAM, SERVICE
 from services.router.passage import Context, Journal, Passage
@@ -39,8 +40,9 @@ class InferenceProxy:
     worker's answer and statuses reach the caller as they are.
     """
 
-    def __init__(self, dispatcher: Dispatcher, journal: Journal) -> None:
+    def __init__(self, dispatcher: Dispatcher, journal: Journal, door: Door) -> None:
         self._dispatcher = dispatcher
+        self._door = door
         self._journal = journal
         self._whole = WholeAnswer()
         self._streamed = StreamedAnswer()
@@ -88,14 +90,19 @@ class InferenceProxy:
 
     async def _carry(self, passage: Passage, sending: Sending) -> bytes | None:
         received = dict(passage.context.invocation_metadata() or ())
-        if TARGET_KEY in received:
-            passage.target = str(received[TARGET_KEY])
-        features = _read(passage, received)
-        metadata = _metadata(passage, received)
-        return await self._dispatcher.carry(passage, features, metadata, sending)
+        with self._door.visit(passage, received) as visit:
+            if TARGET_KEY in received:
+                visit.require_operator()
+                passage.target = str(received[TARGET_KEY])
+            features = _read(passage, received, visit.caller_id)
+            visit.admit(features)
+            metadata = _metadata(passage, received)
+            answer = await self._dispatcher.carry(passage, features, metadata, sending)
+            visit.answered(answer)
+            return answer
 
 
-def _read(passage: Passage, received: Mapping[str, str | bytes]) -> Features:
+def _read(passage: Passage, received: Mapping[str, str | bytes], caller_id: str) -> Features:
     """Features of the request; raises InvalidRequest for one that breaks the contract."""
     try:
         message = inference_pb2.GenerateRequest.FromString(passage.body)
@@ -108,7 +115,7 @@ def _read(passage: Passage, received: Mapping[str, str | bytes]) -> Features:
         time_remaining_s=passage.context.time_remaining(),
     )
     passage.request_id = request.request_id
-    passage.features = features_of(message, request)
+    passage.features = features_of(message, request, caller_id)
     return passage.features
 
 

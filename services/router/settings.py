@@ -6,11 +6,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from services.chassis.security.settings import TlsSettings
+from services.chassis.security.access import AccessSettings
 from services.chassis.settings import EtcdSettings, NodeSettings, ProcessSettings
 
 
-class RouterSettings(ProcessSettings, EtcdSettings, NodeSettings, TlsSettings):
+class RouterSettings(ProcessSettings, EtcdSettings, NodeSettings, AccessSettings):
     """Addresses and limits of one router."""
 
     port: int = Field(7100, ge=0, le=65535, description="inference port; 0: a free one")

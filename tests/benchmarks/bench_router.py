@@ -1,8 +1,8 @@
-"""CPU of the router per call, against a bare grpc.aio byte proxy.
+"""CPU of the router per call, open and with callers, against a bare grpc.aio byte proxy.
 
 ``python -m tests.benchmarks.bench_router``
 
-Both run in processes of their own before the same worker without a model and
+All run in processes of their own before the same worker without a model and
 take turns; the table shows medians over the rounds.
 """
 
@@ -22,11 +22,14 @@ from pathlib import Path
 
 import grpc.aio
 
+from braid.config.v1 import config_pb2
 from braid.inference.v1 import inference_pb2, inference_pb2_grpc
 from braid.worker.v1.worker_pb2 import NODE_STATE_READY, NodeStatus
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
+from tests.callers import known
 from tests.etcd import free_port, new_etcd, settings_for
+from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
 from tests.router.processes import joined, running_router
 
@@ -47,8 +50,17 @@ REQUEST = inference_pb2.GenerateRequest(
     labels={"session": "editor-17"},
 )
 
+RESTRICTED = {"BRAID_ACCESS": "callers"}
+ALLOWED = config_pb2.Allowed(
+    tasks=[REQUEST.task], models=["m"], groups=["diffusion"], networks=["127.0.0.0/8"]
+)
+QUOTA = config_pb2.Quota(
+    requests_per_second=100_000, concurrency=10_000, tokens_per_minute=1_000_000_000
+)
+"""Everything is counted and nothing refused."""
+
 Stub = inference_pb2_grpc.InferenceServiceStub
-Call = Callable[[Stub], Awaitable[object]]
+Call = Callable[["Target"], Awaitable[object]]
 
 
 @dataclass
@@ -58,18 +70,19 @@ class Target:
     name: str
     pid: int
     stub: Stub
+    metadata: tuple[tuple[str, str], ...] = ()
     cpu_us: dict[str, list[float]] = field(default_factory=dict)
     latency_us: dict[str, list[float]] = field(default_factory=dict)
 
 
-async def unary(stub: Stub) -> None:
+async def unary(target: Target) -> None:
     """One call answered whole."""
-    await stub.Generate(REQUEST, timeout=30)
+    await target.stub.Generate(REQUEST, timeout=30, metadata=target.metadata)
 
 
-async def stream(stub: Stub) -> None:
+async def stream(target: Target) -> None:
     """One call answered in PIECES messages and an end."""
-    call = stub.GenerateStream(REQUEST, timeout=30)
+    call = target.stub.GenerateStream(REQUEST, timeout=30, metadata=target.metadata)
     while await call.read() is not grpc.aio.EOF:
         pass
 
@@ -96,7 +109,7 @@ async def measure(target: Target, kind: str) -> None:
     async def caller() -> None:
         for _ in range(CALLS // CONCURRENCY):
             started = time.perf_counter()
-            await KINDS[kind](target.stub)
+            await KINDS[kind](target)
             latencies.append(time.perf_counter() - started)
 
     before = cpu_s(target.pid)
@@ -133,27 +146,44 @@ async def run(folder: Path) -> None:
         async with (
             Registry(settings_for(etcd.endpoint)) as registry,
             running_router(etcd.endpoint, folder) as router,
+            running_router(etcd.endpoint, folder, RESTRICTED) as guarded,
             bare_proxy(worker.record.address) as bare,
         ):
+            caller = known("bench", config_pb2.Caller(allowed=ALLOWED, quota=QUOTA))
+            await registry.put(caller.key, caller.value)
             await joined(router, registry, worker)
-            braid = Target("braid-router", router.process.pid, router.client)
+            targets = [
+                bare,
+                Target("braid-router", router.process.pid, router.client),
+                Target("key and quota", guarded.process.pid, guarded.client, caller.metadata),
+            ]
+            await eventually(lambda: answers(targets[-1]))
             for _ in range(ROUNDS):
                 for kind in KINDS:
-                    for target in (bare, braid):
+                    for target in targets:
                         await measure(target, kind)
-            report(bare, braid)
+            report(targets)
     finally:
         etcd.kill()
         await worker.stop()
 
 
-def report(bare: Target, braid: Target) -> None:
+async def answers(target: Target) -> bool:
+    """Whether a call is served now."""
+    try:
+        await unary(target)
+    except grpc.aio.AioRpcError:
+        return False
+    return True
+
+
+def report(targets: list[Target]) -> None:
     """Prints medians, without the first round, which warms everything up."""
     print(f"medians of {ROUNDS - 1} rounds of {CALLS} calls, {CONCURRENCY} at once")
     print(f"{'call':8}{'proxy':14}{'CPU us':>8}{'ratio':>8}{'p50 us':>9}")
     for kind in KINDS:
-        base = statistics.median(bare.cpu_us[kind][1:])
-        for target in (bare, braid):
+        base = statistics.median(targets[0].cpu_us[kind][1:])
+        for target in targets:
             cpu = statistics.median(target.cpu_us[kind][1:])
             latency = statistics.median(target.latency_us[kind][1:])
             print(f"{kind:8}{target.name:14}{cpu:8.0f}{cpu / base:8.2f}{latency:9.0f}")

@@ -23,6 +23,7 @@ COMMANDS = (
     "smoke",
     "traffic",
     "models",
+    "callers",
     "bench",
     "eval",
 )

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import aiohttp
@@ -16,13 +16,16 @@ from tests.eventually import eventually
 
 
 @contextmanager
-def config_center_process(etcd: str, port: int, ops_port: int) -> Iterator[subprocess.Popen[str]]:
+def config_center_process(
+    etcd: str, port: int, ops_port: int, more: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """A running ``braid-config-center``; killed at the end if it still runs."""
     environ = {
         **os.environ,
         "BRAID_ETCD": etcd,
         "BRAID_PORT": str(port),
         "BRAID_OPS_PORT": str(ops_port),
+        **(more or {}),
     }
     command = [sys.executable, "-m", "services.config_center.main"]
     process = subprocess.Popen(
@@ -42,6 +45,15 @@ async def _readiness(ops_port: int) -> dict[str, object]:
                 return {"status": answer.status, **await answer.json()}
         except aiohttp.ClientError as error:
             raise AssertionError("not up yet") from error
+
+
+async def ready(ops_port: int) -> None:
+    """Returns once the config center is ready."""
+
+    async def told() -> bool:
+        return (await _readiness(ops_port))["status"] == 200
+
+    await eventually(told)
 
 
 async def test_waits_for_etcd_and_says_so() -> None:

@@ -73,6 +73,7 @@ class FakeWorker:
         self.script: Script = by_prompt
         self.received: list[Received] = []
         self.cancelled = asyncio.Event()
+        self.usage = inference_pb2.Usage()
         self._watched = watched
         self._status = READY
         self._changed = asyncio.Condition()
@@ -168,7 +169,10 @@ class _Inference(inference_pb2_grpc.InferenceServiceServicer):
     ) -> inference_pb2.GenerateResponse:
         pieces = [piece async for piece in self._pieces(request, context)]
         return inference_pb2.GenerateResponse(
-            request_id=request.request_id, text="".join(pieces), served_by=self._served_by()
+            request_id=request.request_id,
+            text="".join(pieces),
+            served_by=self._served_by(),
+            usage=self._worker.usage,
         )
 
     async def GenerateStream(
@@ -177,7 +181,7 @@ class _Inference(inference_pb2_grpc.InferenceServiceServicer):
         async for piece in self._pieces(request, context):
             yield inference_pb2.GenerateStreamResponse(delta=inference_pb2.Delta(text=piece))
         yield inference_pb2.GenerateStreamResponse(
-            finished=inference_pb2.Finished(served_by=self._served_by())
+            finished=inference_pb2.Finished(served_by=self._served_by(), usage=self._worker.usage)
         )
 
     async def _pieces(

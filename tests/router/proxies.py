@@ -17,6 +17,7 @@ from services.chassis.server import RpcServer, ServiceEntry
 from services.router.admission import Admission
 from services.router.comparison import Comparisons
 from services.router.dispatch import Dispatcher, Ways
+from services.router.door import Door, OpenDoor
 from services.router.ejection import Ejections
 from services.router.links import SERVICE, Links
 from services.router.load import NodeLoad
@@ -79,9 +80,12 @@ class Front:
 
 @asynccontextmanager
 async def front(
-    *workers: FakeWorker, default_deadline_s: float = 30.0, queue_length: int = 8
+    *workers: FakeWorker,
+    default_deadline_s: float = 30.0,
+    queue_length: int = 8,
+    door: Door | None = None,
 ) -> AsyncIterator[Front]:
-    """A running proxy before ``workers``, closed at the end."""
+    """A running proxy before ``workers``, closed at the end; open without a ``door``."""
     tables, metrics = FixedTables(*workers), CollectorRegistry()
     async with asyncio.TaskGroup() as tasks:
         links = Links(tasks)
@@ -101,7 +105,8 @@ async def front(
         )
         traffic = TrafficFigures()
         journal = Journal(counts, tables, traffic)
-        proxy = InferenceProxy(Dispatcher(ways, default_deadline_s), journal)
+        dispatcher = Dispatcher(ways, default_deadline_s)
+        proxy = InferenceProxy(dispatcher, journal, door or OpenDoor())
         server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
         port = await server.start(serving=True)
         address = f"127.0.0.1:{port}"

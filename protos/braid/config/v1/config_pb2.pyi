@@ -1,13 +1,27 @@
+import datetime
+
 from braid.inference.v1 import inference_pb2 as _inference_pb2
 from braid.routing.v1 import routing_pb2 as _routing_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROLE_UNSPECIFIED: _ClassVar[Role]
+    ROLE_CALLER: _ClassVar[Role]
+    ROLE_OPERATOR: _ClassVar[Role]
+ROLE_UNSPECIFIED: Role
+ROLE_CALLER: Role
+ROLE_OPERATOR: Role
 
 class ModelVersion(_message.Message):
     __slots__ = ("model", "version", "uri", "files", "family", "paradigm", "parameters_total", "parameters_active", "max_context", "defaults")
@@ -74,6 +88,60 @@ class Group(_message.Message):
     entropy_bound: float
     log_level: str
     def __init__(self, group: _Optional[str] = ..., model: _Optional[str] = ..., version: _Optional[str] = ..., max_steps: _Optional[int] = ..., max_batch_size: _Optional[int] = ..., max_concurrency: _Optional[int] = ..., queue_length: _Optional[int] = ..., max_new_tokens: _Optional[int] = ..., max_context: _Optional[int] = ..., confidence_threshold: _Optional[float] = ..., strategy: _Optional[str] = ..., factor: _Optional[float] = ..., entropy_bound: _Optional[float] = ..., log_level: _Optional[str] = ...) -> None: ...
+
+class Caller(_message.Message):
+    __slots__ = ("caller_id", "role", "disabled", "keys", "certificate_names", "allowed", "quota")
+    CALLER_ID_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    DISABLED_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_NAMES_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    QUOTA_FIELD_NUMBER: _ClassVar[int]
+    caller_id: str
+    role: Role
+    disabled: bool
+    keys: _containers.RepeatedCompositeFieldContainer[ApiKey]
+    certificate_names: _containers.RepeatedScalarFieldContainer[str]
+    allowed: Allowed
+    quota: Quota
+    def __init__(self, caller_id: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., disabled: _Optional[bool] = ..., keys: _Optional[_Iterable[_Union[ApiKey, _Mapping]]] = ..., certificate_names: _Optional[_Iterable[str]] = ..., allowed: _Optional[_Union[Allowed, _Mapping]] = ..., quota: _Optional[_Union[Quota, _Mapping]] = ...) -> None: ...
+
+class ApiKey(_message.Message):
+    __slots__ = ("key_id", "salt", "hash", "created_at", "expires_at")
+    KEY_ID_FIELD_NUMBER: _ClassVar[int]
+    SALT_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    CREATED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_AT_FIELD_NUMBER: _ClassVar[int]
+    key_id: str
+    salt: str
+    hash: str
+    created_at: _timestamp_pb2.Timestamp
+    expires_at: _timestamp_pb2.Timestamp
+    def __init__(self, key_id: _Optional[str] = ..., salt: _Optional[str] = ..., hash: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class Allowed(_message.Message):
+    __slots__ = ("tasks", "models", "groups", "networks")
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    NETWORKS_FIELD_NUMBER: _ClassVar[int]
+    tasks: _containers.RepeatedScalarFieldContainer[_inference_pb2.Task]
+    models: _containers.RepeatedScalarFieldContainer[str]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    networks: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tasks: _Optional[_Iterable[_Union[_inference_pb2.Task, str]]] = ..., models: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[str]] = ..., networks: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Quota(_message.Message):
+    __slots__ = ("requests_per_second", "concurrency", "tokens_per_minute")
+    REQUESTS_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
+    CONCURRENCY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_PER_MINUTE_FIELD_NUMBER: _ClassVar[int]
+    requests_per_second: float
+    concurrency: int
+    tokens_per_minute: int
+    def __init__(self, requests_per_second: _Optional[float] = ..., concurrency: _Optional[int] = ..., tokens_per_minute: _Optional[int] = ...) -> None: ...
 
 class RegisterModelRequest(_message.Message):
     __slots__ = ("model", "version", "uri", "expected_files")
@@ -236,3 +304,58 @@ class ListGroupsResponse(_message.Message):
     groups: _containers.RepeatedCompositeFieldContainer[Group]
     revision: int
     def __init__(self, groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class PutCallerRequest(_message.Message):
+    __slots__ = ("caller", "new_key", "old_keys_valid_for", "expected_revision")
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    NEW_KEY_FIELD_NUMBER: _ClassVar[int]
+    OLD_KEYS_VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    caller: Caller
+    new_key: bool
+    old_keys_valid_for: _duration_pb2.Duration
+    expected_revision: int
+    def __init__(self, caller: _Optional[_Union[Caller, _Mapping]] = ..., new_key: _Optional[bool] = ..., old_keys_valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+
+class PutCallerResponse(_message.Message):
+    __slots__ = ("caller", "api_key", "revision")
+    CALLER_FIELD_NUMBER: _ClassVar[int]
+    API_KEY_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    caller: Caller
+    api_key: str
+    revision: int
+    def __init__(self, caller: _Optional[_Union[Caller, _Mapping]] = ..., api_key: _Optional[str] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class ListCallersRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListCallersResponse(_message.Message):
+    __slots__ = ("callers", "revision", "revisions")
+    class RevisionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    CALLERS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REVISIONS_FIELD_NUMBER: _ClassVar[int]
+    callers: _containers.RepeatedCompositeFieldContainer[Caller]
+    revision: int
+    revisions: _containers.ScalarMap[str, int]
+    def __init__(self, callers: _Optional[_Iterable[_Union[Caller, _Mapping]]] = ..., revision: _Optional[int] = ..., revisions: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class DeleteCallerRequest(_message.Message):
+    __slots__ = ("caller_id",)
+    CALLER_ID_FIELD_NUMBER: _ClassVar[int]
+    caller_id: str
+    def __init__(self, caller_id: _Optional[str] = ...) -> None: ...
+
+class DeleteCallerResponse(_message.Message):
+    __slots__ = ("revision",)
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    def __init__(self, revision: _Optional[int] = ...) -> None: ...

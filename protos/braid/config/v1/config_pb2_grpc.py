@@ -90,6 +90,21 @@ class ConfigServiceStub:
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListGroupsRequest.SerializeToString,
                 response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListGroupsResponse.FromString,
                 _registered_method=True)
+        self.PutCaller = channel.unary_unary(
+                '/braid.config.v1.ConfigService/PutCaller',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.PutCallerRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PutCallerResponse.FromString,
+                _registered_method=True)
+        self.ListCallers = channel.unary_unary(
+                '/braid.config.v1.ConfigService/ListCallers',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListCallersRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListCallersResponse.FromString,
+                _registered_method=True)
+        self.DeleteCaller = channel.unary_unary(
+                '/braid.config.v1.ConfigService/DeleteCaller',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
+                _registered_method=True)
 
 
 class ConfigServiceServicer:
@@ -172,6 +187,28 @@ class ConfigServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PutCaller(self, request, context):
+        """Creates or replaces a caller, and makes a new key where asked to. The key
+        is in this answer alone: only its hash is stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListCallers(self, request, context):
+        """Lists the callers, without the hashes of their keys.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteCaller(self, request, context):
+        """Removes a caller; all its keys end at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ConfigServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -224,6 +261,21 @@ def add_ConfigServiceServicer_to_server(servicer, server):
                     servicer.ListGroups,
                     request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListGroupsRequest.FromString,
                     response_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'PutCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.PutCaller,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PutCallerRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.PutCallerResponse.SerializeToString,
+            ),
+            'ListCallers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListCallers,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListCallersRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListCallersResponse.SerializeToString,
+            ),
+            'DeleteCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteCaller,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -502,6 +554,87 @@ class ConfigService:
             '/braid.config.v1.ConfigService/ListGroups',
             braid_dot_config_dot_v1_dot_config__pb2.ListGroupsRequest.SerializeToString,
             braid_dot_config_dot_v1_dot_config__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/PutCaller',
+            braid_dot_config_dot_v1_dot_config__pb2.PutCallerRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.PutCallerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListCallers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/ListCallers',
+            braid_dot_config_dot_v1_dot_config__pb2.ListCallersRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.ListCallersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/DeleteCaller',
+            braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
             options,
             channel_credentials,
             insecure,

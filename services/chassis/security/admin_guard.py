@@ -1,0 +1,40 @@
+"""Operators alone on the admin port of a process that keeps no copy of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import grpc.aio
+from prometheus_client import CollectorRegistry
+
+from services.chassis import keys
+from services.chassis.mirror import Mirror
+from services.chassis.registry import Registry
+from services.chassis.security.access import AccessSettings
+from services.chassis.security.audit import Audit
+from services.chassis.security.callers import Callers
+from services.chassis.security.operators import OperatorsOnly
+
+
+class AdminGuard:
+    """The interceptors of the port, none where everybody is served."""
+
+    def __init__(
+        self,
+        settings: AccessSettings,
+        metrics: CollectorRegistry,
+        open_methods: frozenset[str] = frozenset(),
+    ) -> None:
+        self.interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
+        self._callers: Callers | None = None
+        if settings.restricted:
+            self._callers = Callers(settings.operator_key)
+            audit = Audit(metrics)
+            self.interceptors = (OperatorsOnly(self._callers, audit, open_methods),)
+
+    async def follow(self, registry: Registry) -> None:
+        """Keeps up with the callers in etcd for ever, where they matter."""
+        if self._callers:
+            mirror = Mirror(registry, keys.CALLERS)
+            mirror.subscribe(self._callers.apply)
+            await mirror.run()
