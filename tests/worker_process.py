@@ -36,7 +36,14 @@ def put_record(etcd: EtcdProcess, record: ModelVersion) -> None:
 class WorkerProcess:
     """One worker; ``environment`` are BRAID_ variables without their prefix."""
 
-    def __init__(self, kind: str, etcd_endpoint: str, folder: Path, **environment: object) -> None:
+    def __init__(
+        self,
+        kind: str,
+        etcd_endpoint: str,
+        folder: Path,
+        *arguments: str,
+        **environment: object,
+    ) -> None:
         self._ports = free_port(), free_port(), free_port()
         self.log_path = folder / f"worker-{self._ports[0]}.log"
         settings: dict[str, object] = {
@@ -56,7 +63,7 @@ class WorkerProcess:
         }
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", MODULES[kind]],
+                [sys.executable, "-m", MODULES[kind], *arguments],
                 env=_environment() | variables,
                 cwd=ROOT,
                 stdout=log,

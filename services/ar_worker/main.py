@@ -1,21 +1,19 @@
-"""The autoregressive worker's process: ``braid-ar-worker``."""
+"""The autoregressive worker's process: ``braid-ar-worker``.
+
+What imports torch is imported when it is needed: --help and a wrong setting do not
+wait for it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pydantic import Field
-from transformers import PreTrainedModel
 
-from services.ar_worker.sequence import NextToken
 from services.chassis.process import Stop, run_service
-from services.generation.checkpoint import Checkpoint
-from services.generation.loading import Kind
-from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
-from services.generation.types import Paradigm
-from services.generation.worker import run_worker
 
 NAME = "braid-ar-worker"
 
@@ -26,19 +24,25 @@ class ArWorkerSettings(WorkerSettings):
     group: str = Field("ar", description="group of this node")
 
 
-def open_family(checkpoint: Checkpoint, _module: PreTrainedModel) -> Family:
-    """Token by token, as the checkpoint's card has it."""
-    return NextToken(checkpoint.vocabulary)
-
-
 async def serve(settings: ArWorkerSettings, stop: Stop) -> None:
     """Runs one worker until ``stop``."""
-    await run_worker(settings, stop, Kind("ar-worker", Paradigm.AUTOREGRESSIVE, open_family))
+    from services.ar_worker.kind import KIND
+    from services.generation.worker import run_worker
+
+    await run_worker(settings, stop, KIND)
+
+
+async def check(settings: ArWorkerSettings, sources: Mapping[str, str], stop: Stop) -> None:
+    """Loads and warms up as a start would, prints what it found, and serves nobody."""
+    from services.ar_worker.kind import KIND
+    from services.generation.check import check_worker
+
+    await check_worker(settings, sources, stop, KIND)
 
 
 def main() -> None:
     """Console entry point."""
-    sys.exit(run_service(NAME, ArWorkerSettings, serve, sys.argv[1:], dict(os.environ)))
+    sys.exit(run_service(NAME, ArWorkerSettings, serve, sys.argv[1:], dict(os.environ), check))
 
 
 if __name__ == "__main__":

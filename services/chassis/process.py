@@ -22,6 +22,9 @@ EXIT_USAGE = 2
 
 S = TypeVar("S", bound=ProcessSettings)
 
+Check = Callable[[S, Mapping[str, str], "Stop"], Awaitable[None]]
+"""A dry run: gets the settings and, by field, what set each one."""
+
 
 class StartFailure(Exception):
     """The service cannot start or go on; the message is what its operator reads."""
@@ -59,40 +62,58 @@ def run_service(
     serve: Callable[[S, Stop], Awaitable[None]],
     argv: Sequence[str],
     environ: Mapping[str, str],
+    check: Check[S] | None = None,
 ) -> int:
     """Runs ``serve`` to its end and returns the process's exit code.
 
-    ``--help`` lists the variables with their defaults. Exit codes: 0 stopped in
-    good order, 1 failed, 2 wrong use or settings, others as StartFailure says.
+    ``--help`` lists the variables with their defaults, ``--check`` runs ``check`` in
+    ``serve``'s place. Exit codes: 0 stopped in good order, 1 failed, 2 wrong use or
+    settings, others as StartFailure says.
     """
-    if argv:
-        return _answer(name, settings_type, argv)
+    checked = check if list(argv) == ["--check"] else None
+    if argv and checked is None:
+        return _answer(name, settings_type, argv, checks=check is not None)
     try:
-        settings = settings_type.from_env(environ)
+        settings, sources = settings_type.from_env(environ), settings_type.sources(environ)
     except SettingError as error:
         return _complain(name, str(error), EXIT_USAGE)
     log.configure(name, settings.log_level)
+    structlog.get_logger().info("settings", given=_given(settings, sources))
     try:
-        asyncio.run(_until_stopped(settings, serve))
+        if checked is None:
+            asyncio.run(_until_stopped(lambda stop: serve(settings, stop)))
+        else:
+            asyncio.run(_until_stopped(lambda stop: checked(settings, sources, stop)))
     except Exception as error:
         return _report(name, error)
     return 0
 
 
-def _answer(name: str, settings_type: type[Settings], argv: Sequence[str]) -> int:
+def _answer(name: str, settings_type: type[Settings], argv: Sequence[str], *, checks: bool) -> int:
     if list(argv) == ["--version"]:
         print(name, __version__)
         return 0
     print(f"{name} {__version__}: settings come from the environment\n\n{settings_type.help()}")
+    if checks:
+        print("\n  --check starts up as far as the first request, prints what it found, and ends")
     return 0 if list(argv) == ["--help"] else EXIT_USAGE
 
 
-async def _until_stopped(settings: S, serve: Callable[[S, Stop], Awaitable[None]]) -> None:
+def _given(settings: Settings, sources: Mapping[str, str]) -> dict[str, str]:
+    """What was set, with its source; secrets show as stars."""
+    return {
+        name: f"{getattr(settings, name)} ({source})"
+        for name, source in sources.items()
+        if source != "default"
+    }
+
+
+async def _until_stopped(work: Callable[[Stop], Awaitable[None]]) -> None:
     stop = Stop()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    await serve(settings, stop)
+    await work(stop)
 
 
 def _report(name: str, error: Exception) -> int:

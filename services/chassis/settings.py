@@ -54,6 +54,11 @@ class Settings(BaseModel):
         return PREFIX + field.upper()
 
     @classmethod
+    def sources(cls, environ: Mapping[str, str]) -> dict[str, str]:
+        """By field, what sets it: a variable, a variable with its file, or ``default``."""
+        return {name: _source(cls.variable(name), environ) for name in cls.model_fields}
+
+    @classmethod
     def help(cls) -> str:
         """One line per variable: name, default and meaning, for ``--help``."""
         return "\n".join(cls._help_line(name) for name in cls.model_fields)
@@ -162,6 +167,13 @@ class NodeSettings(Settings):
 
 def _without_scheme(endpoint: str) -> str:
     return endpoint.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+def _source(variable: str, environ: Mapping[str, str]) -> str:
+    if environ.get(variable):
+        return variable
+    path = environ.get(variable + "_FILE")
+    return f"{variable}_FILE={path}" if path else "default"
 
 
 def _read(variable: str, environ: Mapping[str, str]) -> str | None:

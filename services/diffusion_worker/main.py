@@ -1,22 +1,19 @@
-"""The diffusion worker's process: ``braid-diffusion-worker``."""
+"""The diffusion worker's process: ``braid-diffusion-worker``.
+
+What imports torch is imported when it is needed: --help and a wrong setting do not
+wait for it.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 
 from pydantic import Field
-from transformers import PreTrainedModel
 
 from services.chassis.process import Stop, run_service
-from services.diffusion_worker.diffusion_gemma import DiffusionGemma
-from services.diffusion_worker.family import BlockDiffusion, MaskedDiffusion
-from services.generation.checkpoint import Checkpoint
-from services.generation.loading import Kind
-from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
-from services.generation.types import Paradigm
-from services.generation.worker import run_worker
 
 NAME = "braid-diffusion-worker"
 
@@ -27,26 +24,27 @@ class DiffusionWorkerSettings(WorkerSettings):
     group: str = Field("diffusion", description="group of this node")
 
 
-def open_family(checkpoint: Checkpoint, module: PreTrainedModel) -> Family:
-    """Diffusion of the kind that the checkpoint's card names."""
-    vocabulary, card = checkpoint.vocabulary, checkpoint.card
-    if card.self_driven:
-        return DiffusionGemma(vocabulary, module)
-    if card.sees_right:
-        return MaskedDiffusion(
-            vocabulary, logit_shift=card.logit_shift, prefix_cache=card.prefix_cache
-        )
-    return BlockDiffusion(vocabulary, logit_shift=card.logit_shift)
-
-
 async def serve(settings: DiffusionWorkerSettings, stop: Stop) -> None:
     """Runs one worker until ``stop``."""
-    await run_worker(settings, stop, Kind("diffusion-worker", Paradigm.DIFFUSION, open_family))
+    from services.diffusion_worker.kind import KIND
+    from services.generation.worker import run_worker
+
+    await run_worker(settings, stop, KIND)
+
+
+async def check(settings: DiffusionWorkerSettings, sources: Mapping[str, str], stop: Stop) -> None:
+    """Loads and warms up as a start would, prints what it found, and serves nobody."""
+    from services.diffusion_worker.kind import KIND
+    from services.generation.check import check_worker
+
+    await check_worker(settings, sources, stop, KIND)
 
 
 def main() -> None:
     """Console entry point."""
-    sys.exit(run_service(NAME, DiffusionWorkerSettings, serve, sys.argv[1:], dict(os.environ)))
+    sys.exit(
+        run_service(NAME, DiffusionWorkerSettings, serve, sys.argv[1:], dict(os.environ), check)
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -36,7 +36,7 @@ from services.generation.settings import WorkerSettings
 from services.generation.stored_tensors import stored_tensors
 from services.generation.types import Paradigm, ServedBy, VersionName
 from services.generation.version_files import VersionFiles
-from services.generation.warmup import self_test, warm_up
+from services.generation.warmup import WarmUp, self_test, warm_up
 from services.generation.weights import WeightsUnavailable
 
 ASK_AGAIN_S = 1.0
@@ -55,12 +55,24 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadFacts:
+    """What a load found on its way."""
+
+    record: ModelVersion
+    folder: Path
+    plan: MemoryPlan
+    warm: WarmUp
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedModel:
     """A warm model with its engine; whoever gets it stops the engine."""
 
     served: ServedModel
     engine: Engine
     calls: TrackedEngine
+    facts: LoadFacts | None = None
+    """None where no Loader made it."""
 
     @property
     def own_limits(self) -> Limits:
@@ -102,14 +114,14 @@ class Loader:
         record = await self._record(name, stations)
         folder = await self._files.bring(record, stations)
         stations.advance(State.LOADING)
-        loaded = await self._start_engine(name, folder, record.uri)
+        loaded, plan = await self._start_engine(name, folder, record.uri)
         try:
             stations.advance(State.WARMING)
-            await self._warm_up(loaded.served)
+            warm = await self._warm_up(loaded.served)
         except BaseException:
             await loaded.engine.stop()
             raise
-        return loaded
+        return replace(loaded, facts=LoadFacts(record, folder, plan, warm))
 
     async def _record(self, name: VersionName, stations: Stations) -> ModelVersion:
         key = model_key(name.model, name.version)
@@ -134,8 +146,10 @@ class Loader:
                 log.warning("registry_unavailable", reason=error.message)
                 await asyncio.sleep(ASK_AGAIN_S)
 
-    async def _start_engine(self, name: VersionName, folder: Path, uri: str) -> LoadedModel:
-        checkpoint, model, family = await asyncio.to_thread(self._read_weights, folder)
+    async def _start_engine(
+        self, name: VersionName, folder: Path, uri: str
+    ) -> tuple[LoadedModel, MemoryPlan]:
+        checkpoint, plan, model, family = await asyncio.to_thread(self._read_weights, folder)
         self._metrics.follow_experts(model.expert_load)
         settings, card = self._settings, checkpoint.card
         limits = settings.limits(card.max_context)
@@ -153,9 +167,9 @@ class Loader:
             weights_uri=uri,
         )
         engine.start()
-        return LoadedModel(served, engine, calls)
+        return LoadedModel(served, engine, calls), plan
 
-    def _read_weights(self, folder: Path) -> tuple[Checkpoint, Model, Family]:
+    def _read_weights(self, folder: Path) -> tuple[Checkpoint, MemoryPlan, Model, Family]:
         settings = self._settings
         if settings.threads:
             torch.set_num_threads(settings.threads)
@@ -173,7 +187,7 @@ class Loader:
             max_context=plan.max_context,
             prefix_bytes=plan.prefix_bytes,
         )
-        return checkpoint, model, self._kind.open_family(checkpoint, module)
+        return checkpoint, plan, model, self._kind.open_family(checkpoint, module)
 
     def _plan(self, checkpoint: Checkpoint) -> MemoryPlan:
         """What it will take. Raises DoesNotFit before any of it is taken."""
@@ -190,7 +204,7 @@ class Loader:
         plan.check(str(checkpoint.folder))
         return plan
 
-    async def _warm_up(self, served: ServedModel) -> None:
+    async def _warm_up(self, served: ServedModel) -> WarmUp:
         warm = await warm_up(served)
         await self_test(served)
         self._metrics.warmup_seconds.set(warm.total_s)
@@ -202,6 +216,7 @@ class Loader:
             last_s=round(warm.last_s, 4),
             golden_prompts=len(served.card.self_test),
         )
+        return warm
 
 
 def reason_of_failure(error: Exception) -> str:

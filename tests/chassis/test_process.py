@@ -29,7 +29,10 @@ async def serve(settings, stop):
 async def fail():
     raise StartFailure("the disk is gone", exit_code=3)
 
-sys.exit(run_service("unit", UnitSettings, serve, sys.argv[1:], os.environ))
+async def check(settings, sources, stop):
+    print(settings.mode, sources["mode"], sources["log_level"])
+
+sys.exit(run_service("unit", UnitSettings, serve, sys.argv[1:], os.environ, check))
 """
 
 
@@ -45,8 +48,9 @@ def _start(mode: str | None, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _line(process: subprocess.Popen[str]) -> str:
+    """The next that is no log line."""
     assert process.stdout is not None
-    return process.stdout.readline().strip()
+    return next(line.strip() for line in process.stdout if not line.startswith("{"))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +72,13 @@ def test_exit_code_and_message(
     assert process.returncode == code
     assert told in errors
     assert "Traceback" not in errors
+
+
+def test_check_runs_in_place_of_the_service() -> None:
+    """--check gets the settings and what set each one, and its end is the process's."""
+    with _start("run", "--check") as process:
+        assert _line(process) == "run BRAID_MODE default"
+        assert process.wait(timeout=30) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -98,3 +98,16 @@ def test_node_has_an_id_without_being_given_one() -> None:
     settings = NodeSettings.from_env({})
     assert settings.own_id
     assert settings.reachable_host == settings.host
+
+
+def test_source_of_each_setting_is_known(tmp_path: Path) -> None:
+    """A setting comes from its variable, from the file of its variable, or is a default."""
+    (tmp_path / "secret").write_text("x")
+    sources = _Settings.sources(
+        {"BRAID_MODEL": "demo", "BRAID_PORT": "", "BRAID_API_SECRET_FILE": f"{tmp_path}/secret"}
+    )
+    assert sources == {
+        "model": "BRAID_MODEL",
+        "port": "default",
+        "api_secret": f"BRAID_API_SECRET_FILE={tmp_path}/secret",
+    }

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from braid.inference.v1 import inference_pb2 as pb
 from braid.inference.v1 import inference_pb2_grpc
-from services.ar_worker.main import open_family as open_next_token
+from services.ar_worker.kind import open_family as open_next_token
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
 from services.chassis.status import DETAILS_KEY
-from services.diffusion_worker.main import open_family as open_block_diffusion
+from services.diffusion_worker.kind import open_family as open_block_diffusion
 from services.generation.answering import Answering
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
 from services.generation.codec import TextCodec
