@@ -28,7 +28,7 @@ class Claim:
 
     def fits(self, rows: int, now: float, expect: Expect) -> bool:
         """Whether a forward over ``rows`` rows that starts now is over in time for it."""
-        return now + expect(rows, self.begun) <= self.latest
+        return self.latest == math.inf or now + expect(rows, self.begun) <= self.latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,15 @@ def _fitting(
     claims: Sequence[Claim], order: Iterable[int], room: Room, now: float, expect: Expect
 ) -> list[int]:
     chosen: list[int] = []
-    rows = 0
+    rows, nearest = 0, math.inf
     for i in order:
         if len(chosen) == room.sequences:
             break
         total = rows + claims[i].rows
-        over = now + expect(total, True)
-        late = any(over > claims[j].latest for j in (*chosen, i))
+        end = min(nearest, claims[i].latest)
+        late = end < math.inf and now + expect(total, True) > end
         if chosen and (total > room.rows or late):
             continue
         chosen.append(i)
-        rows = total
+        rows, nearest = total, end
     return chosen
