@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -21,8 +22,7 @@ TASK_LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class CallLabels:
+class CallLabels(NamedTuple):
     """Where a call went and how it ended."""
 
     task: str
@@ -89,10 +89,14 @@ class RouterMetrics:
         self.retry_budget = Gauge(
             "braid_router_retry_budget", "Second tries that calls have paid for.", registry=registry
         )
-        self.in_flight = Gauge(
+        self._in_flight = Gauge(
             "braid_router_requests_in_flight", "Calls that run now.", registry=registry
         )
         self._children: dict[CallLabels, tuple[Counter, Histogram]] = {}
+
+    def count_in_flight(self, calls: Callable[[], int]) -> None:
+        """Reads the number of calls that run from ``calls``."""
+        self._in_flight.set_function(calls)
 
     def finished(self, labels: CallLabels, duration_s: float) -> None:
         """Counts one call."""
@@ -125,9 +129,7 @@ class RouterMetrics:
         self._hedges.labels("second" if won else "first").inc()
 
     def _add(self, labels: CallLabels) -> tuple[Counter, Histogram]:
-        counter = self._requests.labels(
-            labels.task, labels.group, labels.model, labels.version, labels.code, labels.reason
-        )
+        counter = self._requests.labels(*labels)
         children = (counter, self._durations.labels(labels.task, labels.group))
         self._children[labels] = children
         return children

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -69,7 +69,7 @@ class Passage:
         self.body = body
         self.context = context
         self.arrived = time.monotonic()
-        self.request_id = uuid.uuid4().hex
+        self.request_id = os.urandom(16).hex()
         """Made here; the caller's takes its place where it gives one."""
         self.check: Check | None = None
         """Raises where the caller may not be served by what was decided."""
@@ -109,12 +109,14 @@ class Journal:
         self._metrics = metrics
         self._tables = tables
         self._traffic = traffic
+        self._in_flight = 0
+        metrics.count_in_flight(lambda: self._in_flight)
 
     @contextmanager
     def passage(self, body: bytes, context: Context) -> Iterator[Passage]:
         """A new passage, on record with how the block ended."""
         passage = Passage(body, context)
-        self._metrics.in_flight.inc()
+        self._in_flight += 1
         try:
             yield passage
         except ServiceError as error:
@@ -129,7 +131,7 @@ class Journal:
         else:
             passage.ended(grpc.StatusCode.OK)
         finally:
-            self._metrics.in_flight.dec()
+            self._in_flight -= 1
             self._close(passage)
 
     def _close(self, passage: Passage) -> None:

@@ -9,6 +9,7 @@ take turns; the table shows medians over the rounds.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -42,6 +43,7 @@ ROUNDS = 8
 CALLS = 400
 CONCURRENCY = 8
 PIECES = 8
+RULES = 20
 
 REQUEST = inference_pb2.GenerateRequest(
     task=inference_pb2.TASK_CODE_COMPLETION,
@@ -102,6 +104,23 @@ def cpu_s(pid: int) -> float:
     return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
+def policy() -> bytes:
+    """Rules of every kind, none of which takes the request."""
+    route = {"groups": [{"group": "diffusion"}]}
+    matches = (
+        lambda i: {"tasks": ["TASK_CODE_COMPLETION"], "models": [f"m{i}"]},
+        lambda i: {"labels": {"team": f"t{i}"}},
+        lambda i: {"callers": [f"c{i}"]},
+        lambda i: {"min_prompt_bytes": 10_000 + i},
+        lambda i: {"tasks": ["TASK_CHAT"], "max_new_tokens": i + 1},
+    )
+    rules = [
+        {"name": f"r{i}", "match": matches[i % len(matches)](i), "route": route}
+        for i in range(RULES)
+    ]
+    return json.dumps({"rules": rules, "default": route}).encode()
+
+
 async def measure(target: Target, kind: str) -> None:
     """One round of one kind of call."""
     latencies: list[float] = []
@@ -151,6 +170,7 @@ async def run(folder: Path) -> None:
         ):
             caller = known("bench", config_pb2.Caller(allowed=ALLOWED, quota=QUOTA))
             await registry.put(caller.key, caller.value)
+            await registry.put("/braid/policy", policy())
             await joined(router, registry, worker)
             targets = [
                 bare,

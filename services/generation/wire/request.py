@@ -23,6 +23,7 @@ MAX_BUDGET_S = 315_576_000_000.0
 REQUEST_ID_FORM = "must be 1 to 128 printable ASCII characters, without a space at its ends"
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?\Z", re.ASCII)
+_TASK_NAMES = {number: name for name, number in pb.Task.items()}
 _PRIORITIES = {
     pb.PRIORITY_UNSPECIFIED: Priority.NORMAL,
     pb.PRIORITY_INTERACTIVE: Priority.INTERACTIVE,
@@ -79,10 +80,10 @@ def _request_id(given: str, faults: Violations) -> str:
 
 def _task(message: pb.GenerateRequest, faults: Violations) -> str:
     """The task's name. A worker has nothing to choose by it, so unspecified is fine."""
-    if message.task not in pb.Task.values():
+    if message.task not in _TASK_NAMES:
         faults.add("task", f"is no known task: {message.task}")
-        return pb.Task.Name(pb.TASK_UNSPECIFIED)
-    return pb.Task.Name(message.task)
+        return _TASK_NAMES[pb.TASK_UNSPECIFIED]
+    return _TASK_NAMES[message.task]
 
 
 def _priority(message: pb.GenerateRequest, faults: Violations) -> Priority:
