@@ -19,7 +19,6 @@ from services.config_center.store import ABSENT, Store
 from services.config_center.version_folder import (
     VersionFolder,
     differences,
-    folder_of,
     read_version,
 )
 from services.router.builtin_policy import builtin_policy
@@ -41,7 +40,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     ) -> config_pb2.RegisterModelResponse:
         """Records a version; hashing runs in a thread so that other calls go on."""
         validation.check_version(request.model, request.version)
-        folder = await asyncio.to_thread(read_version, folder_of(request.uri))
+        folder = await asyncio.to_thread(read_version, request.uri)
         if request.expected_files:
             _check_files(folder, list(request.expected_files))
         record = _record(request, folder)

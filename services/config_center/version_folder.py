@@ -1,21 +1,23 @@
-"""Reads a version's folder: its files with size and hash, and its card."""
+"""Reads a version's folder in its store: the files with size and hash, and the card."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from braid.config.v1 import config_pb2
 from braid.inference.v1 import inference_pb2
 from services.chassis.errors import InvalidRequest
+from services.chassis.file_store import FileStore, StoreError, open_store
+from services.chassis.pickles import is_pickle
 
 CARD = "braid.json"
 _CARD_LIMIT_BYTES = 256 * 1024
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 8 * 2**20
 _FILES_LIMIT = 4096
 
 _PARADIGMS = {
@@ -39,26 +41,17 @@ class VersionFolder:
     defaults: dict[str, Any]
 
 
-def folder_of(uri: str) -> Path:
-    """The local folder that a file:// URI names. Raises InvalidRequest naming ``uri``."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise InvalidRequest.field("uri", "must be file:///absolute/path")
-    folder = Path(unquote(parts.path))
-    if ".." in folder.parts:
-        raise InvalidRequest.field("uri", "must not contain ..")
-    if not folder.is_dir():
-        raise InvalidRequest.field("uri", "is not a folder that the config center can read")
-    return folder
-
-
-def read_version(folder: Path) -> VersionFolder:
+def read_version(uri: str) -> VersionFolder:
     """Hashes every file and reads the card; blocks for as long as that takes.
 
-    Raises InvalidRequest naming ``uri`` and what is wrong in the folder.
+    Raises InvalidRequest naming ``uri`` and what is wrong with the folder.
     """
-    card = _read_card(folder / CARD)
-    files = tuple(_describe(folder, path) for path in _paths(folder))
+    try:
+        store = open_store(uri)
+        card = _read_card(store)
+        files = tuple(_describe(store, path) for path in _paths(store))
+    except StoreError as error:
+        raise InvalidRequest.field("uri", str(error)) from None
     return VersionFolder(files=files, **_facts(card))
 
 
@@ -78,41 +71,56 @@ def differences(
     return lines
 
 
-def _paths(folder: Path) -> list[Path]:
-    root = folder.resolve()
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+def _paths(store: FileStore) -> list[str]:
+    with _reading("its files"):
+        paths = store.paths()
     if len(paths) > _FILES_LIMIT:
         raise InvalidRequest.field("uri", f"holds more than {_FILES_LIMIT} files")
     for path in paths:
-        if not path.resolve().is_relative_to(root):
-            raise InvalidRequest.field("uri", f"{path.name} is a link out of the folder")
+        if is_pickle(path):
+            raise InvalidRequest.field("uri", f"{path} may be a pickle, which runs code")
     return paths
 
 
-def _describe(folder: Path, path: Path) -> config_pb2.ModelFile:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
+def _describe(store: FileStore, path: str) -> config_pb2.ModelFile:
+    digest, size = hashlib.sha256(), 0
+    with _reading(path):
+        whole = store.size(path)
+        while whole is None or size < whole:
+            chunk = store.read(path, size, size + _CHUNK_BYTES)
             digest.update(chunk)
-    return config_pb2.ModelFile(
-        path=path.relative_to(folder).as_posix(),
-        size_bytes=path.stat().st_size,
-        sha256=digest.hexdigest(),
-    )
+            size += len(chunk)
+            if not chunk:
+                break
+    return config_pb2.ModelFile(path=path, size_bytes=size, sha256=digest.hexdigest())
 
 
-def _read_card(path: Path) -> dict[str, Any]:
+def _read_card(store: FileStore) -> dict[str, Any]:
+    with _reading(CARD):
+        data = store.read(CARD, 0, _CARD_LIMIT_BYTES + 1)
+    if len(data) > _CARD_LIMIT_BYTES:
+        raise InvalidRequest.field("uri", f"{CARD} is over {_CARD_LIMIT_BYTES} bytes")
     try:
-        if path.stat().st_size > _CARD_LIMIT_BYTES:
-            raise InvalidRequest.field("uri", f"{CARD} is over {_CARD_LIMIT_BYTES} bytes")
-        card = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidRequest.field("uri", f"holds no {CARD}") from None
-    except (OSError, ValueError) as error:
+        card = json.loads(data.decode("utf-8"))
+    except ValueError as error:
         raise InvalidRequest.field("uri", f"{CARD}: {error}") from None
     if not isinstance(card, dict):
         raise InvalidRequest.field("uri", f"{CARD} is not a JSON object")
     return card
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Whatever a store's library raises, as a fault of the request's uri."""
+    try:
+        yield
+    except (StoreError, InvalidRequest):
+        raise
+    except FileNotFoundError:
+        raise InvalidRequest.field("uri", f"holds no {what}") from None
+    except Exception as error:  # every store has faults of its own
+        words = getattr(error, "strerror", None) or type(error).__name__
+        raise InvalidRequest.field("uri", f"{what}: {words}") from None
 
 
 def _facts(card: dict[str, Any]) -> dict[str, Any]:

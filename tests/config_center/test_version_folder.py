@@ -6,18 +6,19 @@ import hashlib
 import json
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from braid.config.v1 import config_pb2
 from braid.inference.v1 import inference_pb2
 from services.chassis.errors import InvalidRequest
-from services.config_center.version_folder import differences, folder_of, read_version
+from services.config_center.version_folder import differences, read_version
 from tests.config_center.conftest import CARD
 
 
 def test_files_have_size_and_hash(version_folder: Path) -> None:
     """Every file is listed by path with what it holds."""
-    found = {file.path: file for file in read_version(version_folder).files}
+    found = {file.path: file for file in read_version(version_folder.as_uri()).files}
     assert found.keys() == {"braid.json", "model.safetensors"}
     assert found["model.safetensors"].sha256 == hashlib.sha256(b"weights").hexdigest()
     assert found["model.safetensors"].size_bytes == len(b"weights")
@@ -25,7 +26,7 @@ def test_files_have_size_and_hash(version_folder: Path) -> None:
 
 def test_card_gives_the_facts(version_folder: Path) -> None:
     """Family, paradigm and parameters come from the card; a dense model is active as a whole."""
-    folder = read_version(version_folder)
+    folder = read_version(version_folder.as_uri())
     assert folder.paradigm == inference_pb2.PARADIGM_DIFFUSION
     assert folder.parameters_active == folder.parameters_total == CARD["parameters_total"]
 
@@ -44,7 +45,7 @@ def test_bad_card_is_named(version_folder: Path, card: str, told: str) -> None:
     """What is wrong in the card is said, with the file's name."""
     (version_folder / "braid.json").write_text(card)
     with pytest.raises(InvalidRequest, match=told):
-        read_version(version_folder)
+        read_version(version_folder.as_uri())
 
 
 def test_link_out_of_the_folder_is_refused(version_folder: Path, tmp_path: Path) -> None:
@@ -52,14 +53,34 @@ def test_link_out_of_the_folder_is_refused(version_folder: Path, tmp_path: Path)
     (tmp_path / "secret").write_text("x")
     (version_folder / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(InvalidRequest, match="link out of the folder"):
-        read_version(version_folder)
+        read_version(version_folder.as_uri())
 
 
-@pytest.mark.parametrize("uri", ["", "/tmp", "http://host/x", "file://host/x", "file:///a/../b"])
-def test_only_plain_file_uris(uri: str) -> None:
-    """Other schemes, other hosts and climbing paths are refused by field."""
-    with pytest.raises(InvalidRequest, match="uri"):
-        folder_of(uri)
+def test_pickle_is_refused_by_name(version_folder: Path) -> None:
+    """What no worker would load is not recorded."""
+    (version_folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(InvalidRequest, match=r"pytorch_model\.bin may be a pickle"):
+        read_version(version_folder.as_uri())
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "/tmp", "warp://host/x", "file://host/x", "file:///a/../b", "s3://id:key@bucket/v1"],
+)
+def test_uri_that_names_no_store_is_refused(uri: str) -> None:
+    """Unknown schemes, other hosts, climbing paths and credentials are refused by field."""
+    with pytest.raises(InvalidRequest, match=r"^uri: "):
+        read_version(uri)
+
+
+def test_other_stores_are_read_alike(version_folder: Path) -> None:
+    """A version in a store of fsspec has the files and hashes of the same one in a folder."""
+    files = fsspec.filesystem("memory")
+    files.put(f"{version_folder}/", "/models/demo/v1/", recursive=True)
+    assert read_version("memory://models/demo/v1") == read_version(version_folder.as_uri())
+    files.rm("/models/demo/v1/braid.json")
+    with pytest.raises(InvalidRequest, match=r"holds no braid\.json"):
+        read_version("memory://models/demo/v1")
 
 
 def test_differences_name_each_file() -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from braid.config.v1.config_pb2 import ModelFile, ModelVersion
+from services.chassis.file_store import StoreError, open_store
 from services.generation.weights.blobs import Blobs
 from services.generation.weights.digest import sha256_of
 from services.generation.weights.download import Download
@@ -22,7 +23,6 @@ from services.generation.weights.layout import Layout
 from services.generation.weights.manifest import check_record, digest_of
 from services.generation.weights.mismatches import Mismatch, Mismatches
 from services.generation.weights.progress import FetchProgress, Tell
-from services.generation.weights.store import open_store
 from services.generation.weights.transfer import FetchPolicy
 
 DEFAULT_POLICY = FetchPolicy()
@@ -65,7 +65,7 @@ class WeightCache:
         naming what is missing, and WeightsMismatch for what is not as recorded.
         """
         check_record(record)
-        with self._on_disk():
+        with self._explained():
             self._blobs.prepare()
             self._blobs.sweep()
             missing = [file for file in record.files if not self._holds(file)]
@@ -137,10 +137,12 @@ class WeightCache:
             self._mismatches.report(f"{record.model} {record.version}", one, aside)
 
     @contextmanager
-    def _on_disk(self) -> Iterator[None]:
-        """What the disk refuses, in an operator's words."""
+    def _explained(self) -> Iterator[None]:
+        """What disk and store refuse, in an operator's words."""
         try:
             yield
+        except StoreError as error:
+            raise WeightsUnavailable(str(error)) from None
         except OSError as error:
             place = error.filename or self._folder
             raise WeightsUnavailable(f"{place}: {words_of(error)}") from None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial as bound
 
 from braid.config.v1.config_pb2 import ModelFile
+from services.chassis.file_store import FileStore
 from services.generation.weights.blobs import Blobs
 from services.generation.weights.digest import sha256_of
 from services.generation.weights.faults import WeightsMismatch, WrongLength
@@ -14,7 +15,6 @@ from services.generation.weights.manifest import digest_of
 from services.generation.weights.mismatches import Mismatch, Mismatches
 from services.generation.weights.partial import Partial
 from services.generation.weights.retries import Retries
-from services.generation.weights.store import Store
 from services.generation.weights.transfer import FetchPolicy, Transfer
 
 _EVIDENCE_BYTES = 16 * 2**20
@@ -28,7 +28,7 @@ class Download:
 
     def __init__(
         self,
-        store: Store,
+        store: FileStore,
         blobs: Blobs,
         policy: FetchPolicy,
         mismatches: Mismatches,

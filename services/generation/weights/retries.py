@@ -9,6 +9,7 @@ from typing import TypeVar
 import structlog
 
 from services.chassis.backoff import Backoff
+from services.chassis.file_store import StoreError
 from services.generation.weights.faults import (
     FetchStopped,
     WeightsUnavailable,
@@ -38,8 +39,8 @@ class Retries:
         for attempt in range(1, self._attempts + 1):
             try:
                 return ask()
-            except WeightsUnavailable:
-                raise
+            except StoreError as error:
+                raise WeightsUnavailable(str(error)) from None
             except FileNotFoundError:
                 raise WeightsUnavailable(f"{path}: no such file in the store") from None
             except PermissionError:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from itertools import islice
 from queue import Empty, SimpleQueue
 
+from services.chassis.file_store import FileStore
 from services.generation.weights.faults import FetchStopped, WrongLength
 from services.generation.weights.partial import Partial, Range
 from services.generation.weights.retries import Retries
-from services.generation.weights.store import Store
 
 _LOOK_S = 0.1
 """Between two looks for a stop."""
@@ -36,7 +36,7 @@ class Transfer:
     """Ranges from one store, ``parallel`` at a time; ends early once ``stopped`` is set."""
 
     def __init__(
-        self, store: Store, parallel: int, retries: Retries, stopped: threading.Event
+        self, store: FileStore, parallel: int, retries: Retries, stopped: threading.Event
     ) -> None:
         self._store = store
         self._parallel = parallel

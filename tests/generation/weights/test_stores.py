@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import s3fs
 import structlog
 
 from braid.config.v1.config_pb2 import ModelVersion
+from services.config_center.version_folder import read_version
 from services.generation.weights import WeightCache, WeightsMismatch, WeightsUnavailable
+from tests.config_center.conftest import CARD
 from tests.generation.weights.conftest import CONTENT, blobs, bring
 from tests.generation.weights.file_server import FileServer
 from tests.generation.weights.moto_server import s3_server
@@ -66,6 +69,18 @@ def test_s3_with_credentials_from_outside(
         folder = bring(cache, record)
     assert (folder / "b.safetensors").read_bytes() == CONTENT
     assert "SECRET-123" not in str(logs)
+
+
+def test_version_in_s3_can_be_registered(
+    bucket: Any, record: ModelVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the config center records of a version in S3 is what workers then compare with."""
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    bucket.pipe_file("weights/tiny/v1/braid.json", json.dumps(CARD).encode())
+    found = read_version(record.uri).files
+    assert [file.path for file in found] == ["a.json", "b.safetensors", "braid.json"]
+    assert list(found[:2]) == list(record.files)
 
 
 @pytest.mark.parametrize("fault", ["flip", "truncate", "gone"])

@@ -10,14 +10,20 @@ import fsspec
 from aiohttp import ClientTimeout
 from fsspec.core import url_to_fs
 
-from services.generation.weights.faults import WeightsUnavailable, words_of
-
 _CONNECT_S = 10
 _SILENCE_S = 30
 
 
-class Store(Protocol):
+class StoreError(ValueError):
+    """A store that cannot be read from; the message names it."""
+
+
+class FileStore(Protocol):
     """A version's files, to be read in parts and from several threads."""
+
+    def paths(self) -> list[str]:
+        """Every file, by its path from the top, in order. Raises StoreError."""
+        ...
 
     def size(self, path: str) -> int | None:
         """Bytes of a file, None where the store does not say. Raises FileNotFoundError."""
@@ -28,23 +34,25 @@ class Store(Protocol):
         ...
 
 
-def open_store(uri: str) -> Store:
-    """The store that a URI names. Raises WeightsUnavailable naming it.
+def open_store(uri: str) -> FileStore:
+    """The store that a URI names. Raises StoreError naming it.
 
     Credentials never stand in a URI: records are read by many.
     """
     parts = urlsplit(uri)
     if not parts.scheme or "::" in uri:
-        raise WeightsUnavailable(f"uri {uri!r}: is not SCHEME://...")
+        raise StoreError(f"uri {uri!r}: is not SCHEME://...")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise WeightsUnavailable(
+        raise StoreError(
             f"uri of scheme {parts.scheme}: must not hold a user, a password, ? or #;"
             " credentials come from the environment or its files"
         )
     if parts.scheme != "file":
         return FsspecStore(uri)
+    if ".." in Path(unquote(parts.path)).parts:
+        raise StoreError(f"uri {uri!r}: must not contain ..")
     if parts.netloc not in ("", "localhost"):
-        raise WeightsUnavailable(f"uri {uri!r}: names another host; file:///folder is this one's")
+        raise StoreError(f"uri {uri!r}: names another host; file:///folder is this one's")
     return FolderStore(Path(unquote(parts.path)), uri)
 
 
@@ -53,8 +61,16 @@ class FolderStore:
 
     def __init__(self, folder: Path, uri: str) -> None:
         if not folder.is_dir():
-            raise WeightsUnavailable(f"uri {uri!r}: is not a folder that this worker can read")
+            raise StoreError(f"uri {uri!r}: is not a folder that this process can read")
         self._folder = folder.resolve()
+
+    def paths(self) -> list[str]:
+        """Every file; a link that leads out of the folder is an error."""
+        found = [path for path in self._folder.rglob("*") if path.is_file()]
+        names = sorted(path.relative_to(self._folder).as_posix() for path in found)
+        for name in names:
+            self._inside(name)
+        return names
 
     def size(self, path: str) -> int:
         """Bytes of a file."""
@@ -69,7 +85,7 @@ class FolderStore:
     def _inside(self, path: str) -> Path:
         place = (self._folder / path).resolve()
         if not place.is_relative_to(self._folder):
-            raise WeightsUnavailable(f"{self._folder / path}: is a link out of the store's folder")
+            raise StoreError(f"{self._folder / path}: is a link out of the folder")
         return place
 
 
@@ -78,7 +94,14 @@ class FsspecStore:
 
     def __init__(self, uri: str) -> None:
         self._files, self._root = _filesystem(uri)
-        self._quoted = uri.startswith(("http://", "https://"))
+        self._is_web = uri.startswith(("http://", "https://"))
+
+    def paths(self) -> list[str]:
+        """Every file; a web server cannot say."""
+        if self._is_web:
+            raise StoreError(f"uri {self._root!r}: files on a web server cannot be listed")
+        root = self._root.rstrip("/") + "/"
+        return sorted(str(path).removeprefix(root) for path in self._files.find(self._root))
 
     def size(self, path: str) -> int | None:
         """Bytes of a file, None where the store does not say."""
@@ -91,7 +114,7 @@ class FsspecStore:
         return data
 
     def _place(self, path: str) -> str:
-        return f"{self._root.rstrip('/')}/{quote(path) if self._quoted else path}"
+        return f"{self._root.rstrip('/')}/{quote(path) if self._is_web else path}"
 
 
 def _filesystem(uri: str) -> tuple[Any, str]:
@@ -101,7 +124,7 @@ def _filesystem(uri: str) -> tuple[Any, str]:
             raise ValueError(f"{scheme} is no scheme that fsspec knows")
         files, root = url_to_fs(uri, skip_instance_cache=True, **_patience(scheme))
     except (ImportError, ValueError) as error:
-        raise WeightsUnavailable(f"uri {uri!r}: {words_of(error)}") from None
+        raise StoreError(f"uri {uri!r}: {' '.join(str(error).split())}") from None
     return files, root
 
 
