@@ -14,6 +14,7 @@ from services.chassis.security.callers import Callers
 from services.chassis.security.operators import OperatorsOnly
 from services.router.door import Door, OpenDoor
 from services.router.guarded_door import GuardedDoor
+from services.router.live_table import LiveTable
 from services.router.quota import Quotas
 
 
@@ -21,12 +22,13 @@ class Guard:
     """The door of the inference port and the interceptors of the admin port."""
 
     def __init__(
-        self, settings: AccessSettings, mirror: Mirror, metrics: CollectorRegistry
+        self, settings: AccessSettings, live: LiveTable, mirror: Mirror, metrics: CollectorRegistry
     ) -> None:
         self.door: Door = OpenDoor()
         self.interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
         if settings.restricted:
-            self._close(Callers(settings.operator_key), mirror, Audit(metrics))
+            callers = Callers(settings.operator_key, records=live.callers)
+            self._close(callers, mirror, Audit(metrics))
 
     def _close(self, callers: Callers, mirror: Mirror, audit: Audit) -> None:
         quotas = Quotas()

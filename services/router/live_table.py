@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import structlog
 
+from braid.config.v1 import config_pb2
 from braid.worker.v1 import worker_pb2
 from services.chassis.keys import GROUPS, MODELS, NODES, TRAFFIC, WEIGHTS, weight_key
-from services.chassis.last_good import Rejected
+from services.chassis.last_good import LastGood, Rejected
 from services.chassis.mirror_state import Changes, MirrorState
 from services.router.links import Links
 from services.router.load import NodeLoad
@@ -50,6 +51,11 @@ class LiveTable:
         """Values in the registry that were not taken."""
         return self._values.rejected
 
+    @property
+    def callers(self) -> LastGood[config_pb2.Caller]:
+        """Records of callers in force, for those who ask who calls."""
+        return self._values.callers
+
     def subscribe(self, listener: Callable[[], None]) -> None:
         """``listener`` is called after each piece of news, statuses included."""
         self._listeners.append(listener)
@@ -72,6 +78,7 @@ class LiveTable:
             table = replace(
                 table, traffic={key.removeprefix(TRAFFIC): shares[key] for key in shares}
             )
+        self._values.callers.update(changes)
         if self._values.groups.update(changes):
             records = self._values.groups.values
             table = replace(

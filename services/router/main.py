@@ -82,7 +82,7 @@ class Router:
             rng=rng,
         )
         dispatcher, traffic = Dispatcher(ways, settings.default_deadline_s), TrafficFigures()
-        guard = Guard(settings, self._mirror, metrics)
+        guard = Guard(settings, self._live, self._mirror, metrics)
         journal = Journal(counts, self._live, traffic)
         proxy = InferenceProxy(dispatcher, journal, guard.door)
         comparisons = self._mirroring.comparisons

@@ -8,9 +8,10 @@ from braid.worker.v1 import worker_pb2
 from services.chassis import documents
 from services.chassis.documents import DocumentError
 from services.chassis.group_record import check_group
-from services.chassis.keys import GROUPS, MODELS, NODES, POLICY, TRAFFIC, WEIGHTS, ids_of
+from services.chassis.keys import CALLERS, GROUPS, MODELS, NODES, POLICY, TRAFFIC, WEIGHTS, ids_of
 from services.chassis.last_good import LastGood, Rejected
 from services.chassis.mirror_state import Changes, MirrorState
+from services.chassis.security.caller_record import parse_caller
 from services.router.node import check_record
 from services.router.policy_compiler import compile_policy
 from services.router.table import PolicyInForce
@@ -25,6 +26,7 @@ class RegistryValues:
         self.traffic = LastGood(TRAFFIC, parse_traffic)
         self.groups = LastGood(GROUPS, parse_group)
         self.policy = LastGood(POLICY, parse_policy)
+        self.callers = LastGood(CALLERS, parse_caller)
 
     @property
     def rejected(self) -> tuple[Rejected, ...]:
@@ -34,6 +36,7 @@ class RegistryValues:
             *self.traffic.rejected,
             *self.weights.rejected,
             *self.groups.rejected,
+            *self.callers.rejected,
             *self.nodes.rejected,
         )
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from services.chassis.keys import GROUPS, NODES, POLICY, TRAFFIC, WEIGHTS
+from services.chassis.keys import CALLERS, GROUPS, NODES, POLICY, TRAFFIC, WEIGHTS
 from services.chassis.mirror import Mirror
 from services.router.findings import findings_of
 from services.router.live_table import LiveTable
@@ -22,6 +22,7 @@ KINDS = {
     "weights": WEIGHTS,
     "groups": GROUPS,
     "nodes": NODES,
+    "callers": CALLERS,
 }
 
 

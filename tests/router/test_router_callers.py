@@ -60,6 +60,27 @@ async def test_callers_come_and_go_without_restart(
         assert 'braid_denied_calls_total{cause="disabled"}' in await router.scrape()
 
 
+async def test_slip_of_a_hand_is_shown_and_locks_nobody_out(
+    etcd: EtcdProcess, registry: Registry, tmp_path: Path, workers: list[FakeWorker]
+) -> None:
+    """A record that does not validate is listed as rejected; the last good one stays in force."""
+    caller = known()
+    async with running_router(etcd.endpoint, tmp_path, RESTRICTED) as router:
+        await register(registry, workers[0])
+        await registry.put(caller.key, caller.value)
+        await eventually(lambda: served(router, caller))
+        await registry.put(caller.key, b'{"caller_id": "editor", "quota": {"concurrency": 0}}')
+
+        async def rejected() -> list[str]:
+            request = routing_pb2.GetRoutingTableRequest()
+            table = await router.admin.GetRoutingTable(request, metadata=AS_OPERATOR)
+            return [value.reason for value in table.rejected]
+
+        assert "quota.concurrency" in (await eventually(rejected))[0]
+        assert await served(router, caller)
+        assert 'braid_router_config_valid{kind="callers"} 0.0' in await router.scrape()
+
+
 async def test_admin_port_is_for_operators(
     etcd: EtcdProcess, registry: Registry, tmp_path: Path
 ) -> None:

@@ -10,16 +10,19 @@ import grpc
 import grpc.aio
 import pytest
 
+from braid.config.v1 import config_pb2
 from services.chassis.channel import open_channel
+from services.chassis.keys import caller_key
 from services.chassis.registry import Registry
 from services.chassis.security.settings import TlsSettings
 from services.chassis.security.tls import Tls
 from services.cli.etcd_process import EtcdProcess
+from tests.callers import known
 from tests.certificates import Certificate, certificate
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
-from tests.router.calls import CODE, ONE_SECOND, drained
-from tests.router.processes import Router, connected, joined, running_router
+from tests.router.calls import CODE, ONE_SECOND, drained, failure
+from tests.router.processes import Router, connected, joined, register, running_router
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Mesh:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        authority = certificate(folder, "authority")
+        self.authority = authority = certificate(folder, "authority")
         self.trusted = authority.cert_path
         self.client, self.own, self.far = (
             Party(certificate(folder, name, authority), self.trusted)
@@ -105,3 +108,28 @@ async def test_rotation_drops_no_call(secured: Router, mesh: Mesh) -> None:
     async with connected(secured.process, mesh.client.tls.dial) as renewed:
         assert await renewed.node_of(CODE) == "w1"
     assert (await drained(stream))[-1].finished.served_by.node_id == "w1"
+
+
+async def test_certificate_stands_for_a_caller(
+    etcd: EtcdProcess, registry: Registry, mesh: Mesh, tmp_path: Path
+) -> None:
+    """Where callers are known by certificate, the one of a caller is served without a key."""
+    named = config_pb2.Caller(certificate_names=["client"])
+    environ = {**mesh.own.environ, "BRAID_ACCESS": "callers"}
+    stranger = Party(certificate(tmp_path, "stranger", mesh.authority), mesh.trusted)
+    async with (
+        running_router(etcd.endpoint, tmp_path, environ, mesh.client.tls.dial) as router,
+        connected(router.process, stranger.tls.dial) as other,
+    ):
+        await register(registry, mesh.worker)
+        await registry.put(caller_key("editor"), known("editor", named).value)
+        await eventually(lambda: outcome(router), 20)
+        assert (await failure(other.node_of(CODE))).code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+async def outcome(router: Router) -> str:
+    """Id of the node that answers; empty where the call fails."""
+    try:
+        return await router.node_of(CODE)
+    except grpc.aio.AioRpcError:
+        return ""

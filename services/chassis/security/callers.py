@@ -61,12 +61,16 @@ class Callers:
     """The callers in force. Follows a mirror whose prefix covers theirs."""
 
     def __init__(
-        self, operator_key: SecretStr | None = None, clock: Callable[[], float] = time.time
+        self,
+        operator_key: SecretStr | None = None,
+        clock: Callable[[], float] = time.time,
+        records: LastGood[config_pb2.Caller] | None = None,
     ) -> None:
+        """``records`` are those of somebody who follows the same mirror, if there is one."""
         self.loaded = False
         self._operator_key = operator_key.get_secret_value() if operator_key else ""
         self._clock = clock
-        self._records = LastGood(CALLERS, parse_caller)
+        self._records = records or LastGood(CALLERS, parse_caller)
         self._by_key_id: dict[str, _Held] = {}
         self._by_name: dict[str, Caller] = {}
         self._checked: dict[str, _Held] = {}
