@@ -23,6 +23,7 @@ from services.generation.card import CheckpointError
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
 from services.generation.device_memory import DeviceMemory
 from services.generation.engine import Engine
+from services.generation.experts import ExpertLoad
 from services.generation.lifecycle import State, Stations
 from services.generation.limits import Limits
 from services.generation.memory_plan import MemoryPlan
@@ -71,6 +72,7 @@ class LoadedModel:
     served: ServedModel
     engine: Engine
     calls: TrackedEngine
+    expert_load: ExpertLoad
     facts: LoadFacts | None = None
     """None where no Loader made it."""
 
@@ -150,7 +152,6 @@ class Loader:
         self, name: VersionName, folder: Path, uri: str
     ) -> tuple[LoadedModel, MemoryPlan]:
         checkpoint, plan, model, family = await asyncio.to_thread(self._read_weights, folder)
-        self._metrics.follow_experts(model.expert_load)
         settings, card = self._settings, checkpoint.card
         limits = settings.limits(card.max_context)
         engine = Engine(model, family, checkpoint.vocabulary, limits.for_engine())
@@ -167,7 +168,7 @@ class Loader:
             weights_uri=uri,
         )
         engine.start()
-        return LoadedModel(served, engine, calls), plan
+        return LoadedModel(served, engine, calls, model.expert_load), plan
 
     def _read_weights(self, folder: Path) -> tuple[Checkpoint, MemoryPlan, Model, Family]:
         settings = self._settings

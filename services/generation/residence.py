@@ -55,7 +55,7 @@ class Residence:
     """The version that serves, and those on their way in or out.
 
     A version that cannot be loaded changes nothing but the reason that the node gives.
-    ``on_refusal`` is told of it, ``on_change`` of a version that has begun to serve.
+    ``on_refusal`` is told of it, ``on_change`` gets a version that has begun to serve.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Residence:
         tasks: asyncio.TaskGroup,
         watchdog_s: float,
         on_refusal: Callable[[], None] = lambda: None,
-        on_change: Callable[[], None] = lambda: None,
+        on_change: Callable[[LoadedModel], None] = lambda _: None,
     ) -> None:
         self.current: LoadedModel | None = None
         self._loader = loader
@@ -107,7 +107,7 @@ class Residence:
         self._record.served, self._lifecycle.unloaded = served, False
         self._reception.serve(served)
         self._guards[id(loaded)] = self._tasks.create_task(watchdog.run())
-        self._on_change()
+        self._on_change(loaded)
 
     async def serve(self, name: VersionName) -> None:
         """Loads a version beside the one that serves and puts it in its place.
@@ -137,6 +137,7 @@ class Residence:
                 raise NothingLoaded(f"{name} is not loaded")
             leaving = self._retire(self.current)
             self.current, self._board.engine, self._lifecycle.unloaded = None, None, True
+            self._record.served = None
             self._reception.serve(None)
             await asyncio.shield(leaving)
             self._lifecycle.explain(f"{name} was unloaded")

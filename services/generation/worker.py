@@ -160,8 +160,13 @@ class Worker:
             tasks,
             self._settings.watchdog_s,
             on_refusal=self._metrics.refused_versions.inc,
-            on_change=lambda: self._refresh(),
+            on_change=self._changed,
         )
+
+    def _changed(self, loaded: LoadedModel) -> None:
+        """Another version serves."""
+        self._metrics.follow_experts(loaded.expert_load)
+        self._refresh()
 
     def _start_lasting(
         self, registry: Registry, residence: Residence, tasks: asyncio.TaskGroup

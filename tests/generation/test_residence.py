@@ -54,7 +54,7 @@ class Shelf:
         calls, plans = TrackedEngine(engine), planner()
         node = ServedBy("w", "g", name.model, name.version, Paradigm.DIFFUSION)
         served = ServedModel(node, card(), plans, Answering(calls, plans), LIMITS)
-        return LoadedModel(served, engine, calls)
+        return LoadedModel(served, engine, calls, engine._model.expert_load)
 
 
 class House:
@@ -158,6 +158,16 @@ async def test_only_a_drained_node_gives_its_version_up() -> None:
         await here.residence.serve(V1)
         assert (here.serves, here.life.model_loaded) == (V1, True)
         assert here.life.state is State.DRAINING
+
+
+async def test_an_unloaded_version_leaves_no_memory() -> None:
+    """Nothing of a node that gave its version up holds the weights."""
+    async with house() as here:
+        assert here.residence.current
+        model = weakref.ref(here.residence.current.engine._model)
+        here.life.advance(State.DRAINING)
+        await here.residence.unload(V1)
+        await eventually(lambda: gc.collect() >= 0 and model() is None)
 
 
 async def test_the_newest_wish_counts() -> None:
