@@ -13,13 +13,22 @@ from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
 from braid.inference.v1 import inference_pb2 as pb
-from services.chassis.errors import Draining, InvalidRequest, NotReady, ServiceError
+from services.chassis.errors import (
+    Draining,
+    InvalidRequest,
+    NotReady,
+    ServiceError,
+    Unauthenticated,
+)
 from services.chassis.status import status_of, to_status
 from services.chassis.windowed import windowed
 from services.generation.wire.request import REQUEST_ID_FORM, is_request_id
 
 PATIENCE_S = 600.0
 """How long an item waits for its turn where queues are full."""
+
+_ENDS = (Draining, NotReady, Unauthenticated)
+"""What would be the outcome of every item alike: it ends the stream."""
 
 Answer = Callable[[pb.GenerateRequest], Awaitable[pb.GenerateResponse]]
 
@@ -31,7 +40,8 @@ async def answer_batch(
 ) -> AsyncGenerator[pb.GenerateBatchResponse, None]:
     """Outcomes as they come, at most ``window`` items at work or not yet read.
 
-    Raises Draining or NotReady where this process takes no more work.
+    Raises Draining or NotReady where this process takes no more work, and
+    Unauthenticated where it takes none of this caller.
     """
 
     async def outcome(item: pb.GenerateBatchRequest) -> pb.GenerateBatchResponse:
@@ -45,7 +55,7 @@ async def answer_batch(
 async def _outcome(item: pb.GenerateBatchRequest, answer: Answer) -> pb.GenerateBatchResponse:
     try:
         response = await _patient(offline(item), answer)
-    except (Draining, NotReady):
+    except _ENDS:
         raise
     except (ServiceError, grpc.aio.AioRpcError) as error:
         return pb.GenerateBatchResponse(item_id=item.item_id, error=_item_error(_status(error)))

@@ -8,9 +8,15 @@ from typing import Any
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry
 
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.errors import QueueFull, UnsupportedParameter
+from services.chassis.security.audit import Audit
+from services.chassis.security.callers import Callers
+from services.router.guarded_door import GuardedDoor
+from services.router.quota import Quotas
+from tests.clock import Clock
 from tests.fakes.worker import FakeWorker
 from tests.router.calls import CODE
 from tests.router.proxies import front
@@ -88,3 +94,13 @@ async def test_no_item_is_a_bad_stream(pair: tuple[FakeWorker, FakeWorker]) -> N
         with pytest.raises(grpc.aio.AioRpcError) as ended:
             await batch(iter([b"\xff"])).read()
     assert ended.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_stranger_is_told_once(pair: tuple[FakeWorker, FakeWorker]) -> None:
+    """Whoever has no key gets no outcome for each item: the stream ends UNAUTHENTICATED."""
+    door = GuardedDoor(Callers(), Quotas(Clock()), Audit(CollectorRegistry()))
+    async with front(*pair, door=door) as router:
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await router.client.GenerateBatch(items(100)).read()
+    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert not any(worker.received for worker in pair)
