@@ -9,6 +9,7 @@ import typer
 from services import __version__
 from services.cli.batch import batch
 from services.cli.callers import callers
+from services.cli.changes import changes
 from services.cli.demo import demo
 from services.cli.explain import explain
 from services.cli.generate import generate
@@ -28,7 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (up, demo, generate, batch, nodes, explain, smoke, bench):
+for command in (up, demo, generate, batch, nodes, explain, smoke, changes, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")

@@ -13,6 +13,7 @@ from services.chassis.errors import InvalidRequest, NotFound
 from services.chassis.security.api_key import new_key
 from services.chassis.security.caller_record import MAX_KEYS, check_caller
 from services.chassis.violations import Violations
+from services.config_center.change import Author
 from services.config_center.documents import CALLER
 from services.config_center.store import ABSENT, Store
 
@@ -27,7 +28,9 @@ class CallerStore:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def put(self, request: config_pb2.PutCallerRequest) -> config_pb2.PutCallerResponse:
+    async def put(
+        self, request: config_pb2.PutCallerRequest, author: Author
+    ) -> config_pb2.PutCallerResponse:
         """Replaces all of a caller but its keys, and adds one where asked to.
 
         Raises RevisionConflict also where another change came between reading the
@@ -44,7 +47,7 @@ class CallerStore:
             text = _add_key(record, overlap_s)
         seen = stored.revision if stored else ABSENT
         expected = request.expected_revision if request.HasField("expected_revision") else seen
-        revision = await self._store.replace(key, CALLER, record, expected)
+        revision = await self._store.replace(key, CALLER, record, expected, author)
         log.info(
             "caller_stored", caller=record.caller_id, new_key=request.new_key, revision=revision
         )
@@ -61,9 +64,9 @@ class CallerStore:
             revisions={stored.value.caller_id: stored.revision for stored in found},
         )
 
-    async def delete(self, caller_id: str) -> config_pb2.DeleteCallerResponse:
+    async def delete(self, caller_id: str, author: Author) -> config_pb2.DeleteCallerResponse:
         """Removes one; raises NotFound."""
-        revision = await self._store.delete(keys.caller_key(caller_id))
+        revision = await self._store.delete(keys.caller_key(caller_id), author)
         if revision is None:
             raise NotFound(f"there is no caller {caller_id}")
         log.info("caller_deleted", caller=caller_id, revision=revision)

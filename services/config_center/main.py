@@ -18,11 +18,14 @@ from services.chassis.registry import Registry
 from services.chassis.security.admin_guard import AdminGuard
 from services.chassis.security.tls import Tls, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
+from services.config_center.hand_edits import HandEdits
+from services.config_center.history import History
 from services.config_center.servicer import ConfigServicer
 from services.config_center.settings import ConfigCenterSettings
 from services.config_center.store import Store
 
 SERVICE = "braid.config.v1.ConfigService"
+LASTING = frozenset({"WatchChanges"})
 PROBE_EVERY_S = 1.0
 
 log = structlog.get_logger()
@@ -65,11 +68,12 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
     async with Registry(settings) as registry:
         metrics = new_registry("config_center")
         guard = AdminGuard(settings, metrics)
-        servicer = ConfigServicer(Store(registry))
+        servicer = ConfigServicer(Store(registry), History(registry), guard.who)
+        hand_edits = HandEdits(registry, metrics)
         add = config_pb2_grpc.add_ConfigServiceServicer_to_server
         server = RpcServer(
             f"{settings.host}:{settings.port}",
-            [ServiceEntry(SERVICE, add, servicer)],
+            [ServiceEntry(SERVICE, add, servicer, LASTING)],
             channelz=True,
             interceptors=guard.interceptors,
             credentials=server_credentials_of(Tls.of(settings)),
@@ -79,7 +83,8 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         port, ops_port = await server.start(), await ops.start()
         log.info("config_center_started", port=port, ops_port=ops_port)
         async with asyncio.TaskGroup() as tasks:
-            lasting = [tasks.create_task(it) for it in (probe.run(), guard.follow(registry))]
+            works = (probe.run(), hand_edits.run(), guard.follow(registry))
+            lasting = [tasks.create_task(it) for it in works]
             await stop.wait()
             for task in lasting:
                 task.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import structlog
@@ -13,8 +14,11 @@ from services.chassis import keys
 from services.chassis.errors import InvalidRequest, NotFound
 from services.chassis.group_record import check_group
 from services.config_center import validation
+from services.config_center.authorship import Reasoned, author_of
 from services.config_center.callers import CallerStore
+from services.config_center.change import ANONYMOUS, Author
 from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
+from services.config_center.history import KEPT, History
 from services.config_center.store import ABSENT, Store
 from services.config_center.version_folder import (
     VersionFolder,
@@ -25,27 +29,39 @@ from services.router.builtin_policy import builtin_policy
 
 Context = Any
 
+Who = Callable[[Context], str]
+"""The id of a call's caller; empty where callers are not asked who they are."""
+
+_LISTED = 100
+"""Changes listed where the caller names no number."""
+
 log = structlog.get_logger()
 
 
 class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     """Models, policy, traffic, groups and callers in etcd."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, history: History, who: Who) -> None:
         self._store = store
         self._callers = CallerStore(store)
+        self._history = history
+        self._who = who
+
+    def _author(self, request: Reasoned, context: Context) -> Author:
+        return author_of(request, self._who(context) or ANONYMOUS)
 
     async def RegisterModel(
         self, request: config_pb2.RegisterModelRequest, context: Context
     ) -> config_pb2.RegisterModelResponse:
         """Records a version; hashing runs in a thread so that other calls go on."""
         validation.check_version(request.model, request.version)
+        author = self._author(request, context)
         folder = await asyncio.to_thread(read_version, request.uri)
         if request.expected_files:
             _check_files(folder, list(request.expected_files))
         record = _record(request, folder)
         key = keys.model_key(request.model, request.version)
-        revision = await self._store.create(key, MODEL_VERSION, record)
+        revision = await self._store.create(key, MODEL_VERSION, record, author)
         log.info(
             "model_registered", model=request.model, version=request.version, revision=revision
         )
@@ -75,7 +91,9 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         """Replaces the policy as a whole."""
         warnings = validation.check_policy(request.policy)
         expected = request.expected_revision if request.HasField("expected_revision") else None
-        revision = await self._store.replace(keys.POLICY, POLICY, request.policy, expected)
+        revision = await self._store.replace(
+            keys.POLICY, POLICY, request.policy, expected, self._author(request, context)
+        )
         log.info("policy_replaced", rules=len(request.policy.rules), revision=revision)
         return config_pb2.PutPolicyResponse(revision=revision, warnings=warnings)
 
@@ -98,7 +116,9 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         await self._check_recorded(request.model, shares)
         expected = request.expected_revision if request.HasField("expected_revision") else None
         key = keys.traffic_key(request.model)
-        revision = await self._store.replace(key, SHARES, shares, expected)
+        revision = await self._store.replace(
+            key, SHARES, shares, expected, self._author(request, context)
+        )
         log.info("traffic_set", model=request.model, shares=shares, revision=revision)
         return config_pb2.SetTrafficResponse(revision=revision)
 
@@ -126,7 +146,9 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         if group.version:
             await self._check_recorded(group.model, {group.version: 1})
         expected = request.expected_revision if request.HasField("expected_revision") else None
-        revision = await self._store.replace(keys.group_key(group.group), GROUP, group, expected)
+        revision = await self._store.replace(
+            keys.group_key(group.group), GROUP, group, expected, self._author(request, context)
+        )
         log.info("group_replaced", group=group.group, revision=revision)
         return config_pb2.PutGroupResponse(revision=revision)
 
@@ -150,7 +172,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self, request: config_pb2.PutCallerRequest, context: Context
     ) -> config_pb2.PutCallerResponse:
         """Creates or replaces a caller; a key it makes is in this answer alone."""
-        return await self._callers.put(request)
+        return await self._callers.put(request, self._author(request, context))
 
     async def ListCallers(
         self, request: config_pb2.ListCallersRequest, context: Context
@@ -162,7 +184,22 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self, request: config_pb2.DeleteCallerRequest, context: Context
     ) -> config_pb2.DeleteCallerResponse:
         """Removes a caller with all its keys."""
-        return await self._callers.delete(request.caller_id)
+        return await self._callers.delete(request.caller_id, self._author(request, context))
+
+    async def ListChanges(
+        self, request: config_pb2.ListChangesRequest, context: Context
+    ) -> config_pb2.ListChangesResponse:
+        """The newest changes."""
+        validation.check_limit("limit", request.limit, KEPT)
+        limit = request.limit or _LISTED
+        return await self._history.list(request.after_revision, limit, request.key_prefix)
+
+    async def WatchChanges(
+        self, request: config_pb2.WatchChangesRequest, context: Context
+    ) -> AsyncIterator[config_pb2.WatchChangesResponse]:
+        """Changes as they come; ends UNAVAILABLE where etcd does, to be taken up again."""
+        async for change in self._history.watch(request.after_revision):
+            yield config_pb2.WatchChangesResponse(change=change)
 
 
 def _check_files(folder: VersionFolder, expected: list[config_pb2.ModelFile]) -> None:

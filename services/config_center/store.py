@@ -1,24 +1,26 @@
-"""Typed values in etcd, written by compare-and-swap."""
+"""Typed values in etcd, written by compare-and-swap, each write with its record."""
 
 from __future__ import annotations
 
 import builtins
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from google.protobuf import json_format
-from google.protobuf.message import Message
-
+from services.chassis.entries import Entry
 from services.chassis.errors import (
     AlreadyExists,
     LimitExceeded,
     RevisionConflict,
+    ServiceError,
     StoredValueInvalid,
 )
 from services.chassis.registry import Registry
-from services.chassis.transaction import Put, Unchanged
+from services.chassis.transaction import Delete, Operation, Put, Unchanged
+from services.config_center import history
+from services.config_center.change import UNNAMED, Author, change, key_change, shown
+from services.config_center.history import History
 
 M = TypeVar("M")
 
@@ -26,7 +28,13 @@ ABSENT = 0
 """Revision of a key that is not stored."""
 
 MAX_VALUE_BYTES = 1024 * 1024
-"""Largest value; etcd refuses requests over 1.5 MiB."""
+"""Largest value, and all values of one change; etcd refuses requests over 1.5 MiB."""
+
+MAX_KEYS = 60
+"""Keys of one change; etcd refuses more than 128 operations, conditions counted apart."""
+
+_TRIES = 5
+_TOLD_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +53,21 @@ class Stored(Generic[M]):
     revision: int
 
 
-def render_message(message: Message) -> bytes:
-    """The message as JSON with proto field names, as an operator would write it."""
-    return _json(json_format.MessageToDict(message, preserving_proto_field_name=True))
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One key of a change: its new value, None to delete it.
+
+    ``expected`` is the revision that the writer saw; None: whatever there is.
+    """
+
+    key: str
+    value: bytes | None
+    expected: int | None = None
 
 
-def render_shares(shares: dict[str, int]) -> bytes:
-    """Traffic shares as a plain object, in order of version."""
-    return _json(dict(sorted(shares.items())))
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, indent=1).encode()
+def write(key: str, document: Document[M], value: M, expected: int | None = None) -> Write:
+    """A typed value's write."""
+    return Write(key, document.render(value), expected)
 
 
 class Store:
@@ -64,6 +75,7 @@ class Store:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._history = History(registry)
 
     async def read(self, key: str, document: Document[M]) -> Stored[M] | None:
         """The stored value, None where there is none.
@@ -98,7 +110,12 @@ class Store:
         return found, listing.revision
 
     async def replace(
-        self, key: str, document: Document[M], value: M, expected_revision: int | None
+        self,
+        key: str,
+        document: Document[M],
+        value: M,
+        expected_revision: int | None,
+        author: Author = UNNAMED,
     ) -> int:
         """Writes ``value`` and returns its revision.
 
@@ -106,39 +123,106 @@ class Store:
         (ABSENT: must not exist; None: whatever there is is replaced), and
         LimitExceeded where the value is too large.
         """
-        conditions = () if expected_revision is None else (Unchanged(key, expected_revision),)
-        result = await self._registry.transact(conditions, (_put(key, document, value),))
-        if not result.succeeded:
-            raise await self._conflict(key)
-        return result.revision
+        return await self.commit([write(key, document, value, expected_revision)], author)
 
-    async def create(self, key: str, document: Document[M], value: M) -> int:
+    async def create(
+        self,
+        key: str,
+        document: Document[M],
+        value: M,
+        author: Author = UNNAMED,
+    ) -> int:
         """Writes ``value`` where nothing is stored; raises AlreadyExists or LimitExceeded."""
-        put = _put(key, document, value)
-        result = await self._registry.transact((Unchanged(key, ABSENT),), (put,))
-        if not result.succeeded:
-            raise AlreadyExists(f"{key} is recorded already and cannot be changed")
-        return result.revision
+        try:
+            return await self.replace(key, document, value, ABSENT, author)
+        except RevisionConflict:
+            raise AlreadyExists(f"{key} is recorded already and cannot be changed") from None
 
-    async def delete(self, key: str) -> int | None:
+    async def delete(
+        self,
+        key: str,
+        author: Author = UNNAMED,
+    ) -> int | None:
         """Removes the value and returns the revision after that; None where there was none."""
-        if await self._registry.get(key) is None:
-            return None
-        return await self._registry.delete(key)
-
-    async def _conflict(self, key: str) -> RevisionConflict:
         entry = await self._registry.get(key)
-        present = entry.mod_revision if entry else ABSENT
-        return RevisionConflict(
-            f"{key} is at revision {present}; read it again",
-            metadata={"key": key, "revision": str(present)},
-        )
+        if entry is None:
+            return None
+        return await self.commit([Write(key, None)], author)
+
+    async def commit(
+        self,
+        writes: Sequence[Write],
+        author: Author,
+        unchanged: Sequence[Unchanged] = (),
+    ) -> int:
+        """Makes all writes and their record under one revision, which it returns, or none.
+
+        Raises RevisionConflict where a key, or one of ``unchanged``, is not at the revision
+        expected.
+        """
+        _check_size(writes)
+        for _ in range(_TRIES):
+            present = {it.key: await self._registry.get(it.key) for it in writes}
+            _check_expected(writes, present)
+            seen = [Unchanged(it.key, _revision(present[it.key])) for it in writes]
+            record = change(author, [_key_change(it, present[it.key]) for it in writes])
+            put = history.pending(record)
+            operations = [*map(_operation, writes), put]
+            result = await self._registry.transact([*seen, *unchanged], operations)
+            if result.succeeded:
+                await self._settle(put.key)
+                return result.revision
+            await self._check_unchanged(unchanged)
+        raise RevisionConflict(f"{writes[0].key} keeps changing; try again")
+
+    async def _settle(self, key: str) -> None:
+        """The change is made: where this fails, a config center's watch does it."""
+        with suppress(ServiceError):
+            await self._history.settle(key)
+
+    async def _check_unchanged(self, unchanged: Sequence[Unchanged]) -> None:
+        for condition in unchanged:
+            entry = await self._registry.get(condition.key)
+            if _revision(entry) != condition.mod_revision:
+                raise _conflict(condition.key, entry)
 
 
-def _put(key: str, document: Document[M], value: M) -> Put:
-    rendered = document.render(value)
-    if len(rendered) > MAX_VALUE_BYTES:
+def _check_expected(writes: Sequence[Write], present: Mapping[str, Entry | None]) -> None:
+    for it in writes:
+        if it.expected is not None and it.expected != _revision(present[it.key]):
+            raise _conflict(it.key, present[it.key])
+
+
+def _conflict(key: str, entry: Entry | None) -> RevisionConflict:
+    revision = _revision(entry)
+    value = shown(key, entry.value if entry else None)
+    return RevisionConflict(
+        f"{key} is at revision {revision}; read it again",
+        metadata={
+            "key": key,
+            "revision": str(revision),
+            "value": value.encode()[:_TOLD_BYTES].decode(errors="ignore"),
+        },
+    )
+
+
+def _check_size(writes: Sequence[Write]) -> None:
+    if len(writes) > MAX_KEYS:
+        raise LimitExceeded(f"{len(writes)} keys, {MAX_KEYS} are the limit of one change")
+    size = sum(len(it.value or b"") for it in writes)
+    if size > MAX_VALUE_BYTES:
         raise LimitExceeded(
-            f"{key}: {len(rendered)} bytes, {MAX_VALUE_BYTES} are the limit of one value"
+            f"{writes[0].key}: {size} bytes, {MAX_VALUE_BYTES} are the limit of one change"
         )
-    return Put(key, rendered)
+
+
+def _revision(entry: Entry | None) -> int:
+    return entry.mod_revision if entry else ABSENT
+
+
+def _operation(it: Write) -> Operation:
+    return Delete(it.key) if it.value is None else Put(it.key, it.value)
+
+
+def _key_change(it: Write, present: Entry | None) -> Any:
+    return key_change(it.key, present.value if present else None, it.value)

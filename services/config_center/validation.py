@@ -45,3 +45,10 @@ def check_shares(shares: Mapping[str, int]) -> None:
         faults.integer(f"shares[{version}]", share, 0, MAX_WEIGHT)
     faults.require(any(shares.values()), "shares", "at least one must be over 0")
     faults.raise_if_any()
+
+
+def check_limit(field: str, value: int, most: int) -> None:
+    """Raises InvalidRequest where ``value`` is over ``most``; 0 stands for unset."""
+    faults = Violations()
+    faults.integer(field, value, 0, most)
+    faults.raise_if_any()

@@ -24,6 +24,7 @@ COMMANDS = (
     "traffic",
     "models",
     "callers",
+    "changes",
     "bench",
     "eval",
 )

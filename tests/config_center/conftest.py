@@ -12,7 +12,8 @@ from braid.config.v1 import config_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
-from services.config_center.main import SERVICE
+from services.config_center.history import History
+from services.config_center.main import LASTING, SERVICE
 from services.config_center.servicer import ConfigServicer
 from services.config_center.store import Store
 
@@ -30,7 +31,8 @@ async def config_center(
 ) -> AsyncIterator[config_pb2_grpc.ConfigServiceStub]:
     """A client of a running ConfigService."""
     add = config_pb2_grpc.add_ConfigServiceServicer_to_server
-    entry = ServiceEntry(SERVICE, add, ConfigServicer(Store(registry)))
+    servicer = ConfigServicer(Store(registry), History(registry), lambda _context: "")
+    entry = ServiceEntry(SERVICE, add, servicer, LASTING)
     server = RpcServer("127.0.0.1:0", [entry])
     port = await server.start(serving=True)
     async with open_channel(f"127.0.0.1:{port}") as channel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import grpc.aio
 from prometheus_client import CollectorRegistry
@@ -31,6 +32,13 @@ class AdminGuard:
             self._callers = Callers(settings.operator_key)
             audit = Audit(metrics)
             self.interceptors = (OperatorsOnly(self._callers, audit, open_methods),)
+
+    def who(self, context: Any) -> str:
+        """Id of the caller that was let in; empty where nobody is asked for it."""
+        if self._callers is None:
+            return ""
+        metadata = dict(context.invocation_metadata() or ())
+        return self._callers.identify(metadata, context.auth_context).caller_id
 
     async def follow(self, registry: Registry) -> None:
         """Keeps up with the callers in etcd for ever, where they matter."""

@@ -143,17 +143,45 @@ class Quota(_message.Message):
     tokens_per_minute: int
     def __init__(self, requests_per_second: _Optional[float] = ..., concurrency: _Optional[int] = ..., tokens_per_minute: _Optional[int] = ...) -> None: ...
 
+class Change(_message.Message):
+    __slots__ = ("revision", "time", "who", "reason", "keys")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    WHO_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    time: _timestamp_pb2.Timestamp
+    who: str
+    reason: str
+    keys: _containers.RepeatedCompositeFieldContainer[KeyChange]
+    def __init__(self, revision: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., reason: _Optional[str] = ..., keys: _Optional[_Iterable[_Union[KeyChange, _Mapping]]] = ...) -> None: ...
+
+class KeyChange(_message.Message):
+    __slots__ = ("key", "before", "after", "rejected")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    before: str
+    after: str
+    rejected: str
+    def __init__(self, key: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ..., rejected: _Optional[str] = ...) -> None: ...
+
 class RegisterModelRequest(_message.Message):
-    __slots__ = ("model", "version", "uri", "expected_files")
+    __slots__ = ("model", "version", "uri", "expected_files", "reason")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     URI_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FILES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     model: str
     version: str
     uri: str
     expected_files: _containers.RepeatedCompositeFieldContainer[ModelFile]
-    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., expected_files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ...) -> None: ...
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., expected_files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class RegisterModelResponse(_message.Message):
     __slots__ = ("model_version", "revision")
@@ -194,12 +222,14 @@ class GetModelResponse(_message.Message):
     def __init__(self, model_version: _Optional[_Union[ModelVersion, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class PutPolicyRequest(_message.Message):
-    __slots__ = ("policy", "expected_revision")
+    __slots__ = ("policy", "expected_revision", "reason")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     policy: _routing_pb2.Policy
     expected_revision: int
-    def __init__(self, policy: _Optional[_Union[_routing_pb2.Policy, _Mapping]] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, policy: _Optional[_Union[_routing_pb2.Policy, _Mapping]] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PutPolicyResponse(_message.Message):
     __slots__ = ("revision", "warnings")
@@ -222,7 +252,7 @@ class GetPolicyResponse(_message.Message):
     def __init__(self, policy: _Optional[_Union[_routing_pb2.Policy, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class SetTrafficRequest(_message.Message):
-    __slots__ = ("model", "shares", "expected_revision")
+    __slots__ = ("model", "shares", "expected_revision", "reason")
     class SharesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -233,10 +263,12 @@ class SetTrafficRequest(_message.Message):
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     model: str
     shares: _containers.ScalarMap[str, int]
     expected_revision: int
-    def __init__(self, model: _Optional[str] = ..., shares: _Optional[_Mapping[str, int]] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., shares: _Optional[_Mapping[str, int]] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class SetTrafficResponse(_message.Message):
     __slots__ = ("revision",)
@@ -266,12 +298,14 @@ class GetTrafficResponse(_message.Message):
     def __init__(self, shares: _Optional[_Mapping[str, int]] = ..., revision: _Optional[int] = ...) -> None: ...
 
 class PutGroupRequest(_message.Message):
-    __slots__ = ("group", "expected_revision")
+    __slots__ = ("group", "expected_revision", "reason")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     group: Group
     expected_revision: int
-    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, group: _Optional[_Union[Group, _Mapping]] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PutGroupResponse(_message.Message):
     __slots__ = ("revision",)
@@ -305,17 +339,49 @@ class ListGroupsResponse(_message.Message):
     revision: int
     def __init__(self, groups: _Optional[_Iterable[_Union[Group, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
 
+class ListChangesRequest(_message.Message):
+    __slots__ = ("after_revision", "limit", "key_prefix")
+    AFTER_REVISION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    KEY_PREFIX_FIELD_NUMBER: _ClassVar[int]
+    after_revision: int
+    limit: int
+    key_prefix: str
+    def __init__(self, after_revision: _Optional[int] = ..., limit: _Optional[int] = ..., key_prefix: _Optional[str] = ...) -> None: ...
+
+class ListChangesResponse(_message.Message):
+    __slots__ = ("changes", "revision")
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[Change]
+    revision: int
+    def __init__(self, changes: _Optional[_Iterable[_Union[Change, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class WatchChangesRequest(_message.Message):
+    __slots__ = ("after_revision",)
+    AFTER_REVISION_FIELD_NUMBER: _ClassVar[int]
+    after_revision: int
+    def __init__(self, after_revision: _Optional[int] = ...) -> None: ...
+
+class WatchChangesResponse(_message.Message):
+    __slots__ = ("change",)
+    CHANGE_FIELD_NUMBER: _ClassVar[int]
+    change: Change
+    def __init__(self, change: _Optional[_Union[Change, _Mapping]] = ...) -> None: ...
+
 class PutCallerRequest(_message.Message):
-    __slots__ = ("caller", "new_key", "old_keys_valid_for", "expected_revision")
+    __slots__ = ("caller", "new_key", "old_keys_valid_for", "expected_revision", "reason")
     CALLER_FIELD_NUMBER: _ClassVar[int]
     NEW_KEY_FIELD_NUMBER: _ClassVar[int]
     OLD_KEYS_VALID_FOR_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     caller: Caller
     new_key: bool
     old_keys_valid_for: _duration_pb2.Duration
     expected_revision: int
-    def __init__(self, caller: _Optional[_Union[Caller, _Mapping]] = ..., new_key: _Optional[bool] = ..., old_keys_valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expected_revision: _Optional[int] = ...) -> None: ...
+    reason: str
+    def __init__(self, caller: _Optional[_Union[Caller, _Mapping]] = ..., new_key: _Optional[bool] = ..., old_keys_valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PutCallerResponse(_message.Message):
     __slots__ = ("caller", "api_key", "revision")
@@ -349,10 +415,12 @@ class ListCallersResponse(_message.Message):
     def __init__(self, callers: _Optional[_Iterable[_Union[Caller, _Mapping]]] = ..., revision: _Optional[int] = ..., revisions: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class DeleteCallerRequest(_message.Message):
-    __slots__ = ("caller_id",)
+    __slots__ = ("caller_id", "reason")
     CALLER_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     caller_id: str
-    def __init__(self, caller_id: _Optional[str] = ...) -> None: ...
+    reason: str
+    def __init__(self, caller_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class DeleteCallerResponse(_message.Message):
     __slots__ = ("revision",)

@@ -105,6 +105,16 @@ class ConfigServiceStub:
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
                 response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
                 _registered_method=True)
+        self.ListChanges = channel.unary_unary(
+                '/braid.config.v1.ConfigService/ListChanges',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesResponse.FromString,
+                _registered_method=True)
+        self.WatchChanges = channel.unary_stream(
+                '/braid.config.v1.ConfigService/WatchChanges',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.WatchChangesRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.WatchChangesResponse.FromString,
+                _registered_method=True)
 
 
 class ConfigServiceServicer:
@@ -209,6 +219,21 @@ class ConfigServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListChanges(self, request, context):
+        """Lists what changed, edits by hand included.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WatchChanges(self, request, context):
+        """Sends the changes after a revision, then each new one. Lasts until the
+        caller or the config center ends it; go on from the last revision seen.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ConfigServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -276,6 +301,16 @@ def add_ConfigServiceServicer_to_server(servicer, server):
                     servicer.DeleteCaller,
                     request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.FromString,
                     response_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.SerializeToString,
+            ),
+            'ListChanges': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListChanges,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesResponse.SerializeToString,
+            ),
+            'WatchChanges': grpc.unary_stream_rpc_method_handler(
+                    servicer.WatchChanges,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.WatchChangesRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.WatchChangesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -635,6 +670,60 @@ class ConfigService:
             '/braid.config.v1.ConfigService/DeleteCaller',
             braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
             braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/ListChanges',
+            braid_dot_config_dot_v1_dot_config__pb2.ListChangesRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.ListChangesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WatchChanges(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/WatchChanges',
+            braid_dot_config_dot_v1_dot_config__pb2.WatchChangesRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.WatchChangesResponse.FromString,
             options,
             channel_credentials,
             insecure,
