@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from typer.testing import CliRunner
 
 from braid.config.v1 import config_pb2
 from services.chassis.channel import open_channel
@@ -16,6 +18,7 @@ from services.chassis.keys import caller_key
 from services.chassis.registry import Registry
 from services.chassis.security.settings import TlsSettings
 from services.chassis.security.tls import Tls
+from services.cli.app import app
 from services.cli.etcd_process import EtcdProcess
 from tests.callers import known
 from tests.certificates import Certificate, certificate
@@ -96,6 +99,18 @@ async def test_calls_pass_and_strangers_do_not(secured: Router) -> None:
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await asked
             assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
+
+
+async def test_commands_speak_tls(secured: Router, mesh: Mesh) -> None:
+    """`braid` reaches a port under mutual TLS by the same variables as every process."""
+    arguments = ["nodes", "--router-admin", secured.process.admin_address, "--json"]
+    runner = CliRunner()
+    shown = await asyncio.to_thread(runner.invoke, app, arguments, env=mesh.client.environ)
+    assert shown.exit_code == 0, shown.output
+    assert '"w1"' in shown.output
+    refused = await asyncio.to_thread(runner.invoke, app, arguments)
+    assert refused.exit_code == 1
+    assert "BRAID_TLS_AUTHORITY" in refused.output
 
 
 async def test_rotation_drops_no_call(secured: Router, mesh: Mesh) -> None:
