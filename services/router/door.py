@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from services.router.features import Features
-from services.router.passage import Passage
+from services.router.passage import Context, Passage
 
 Received = Mapping[str, str | bytes]
 
@@ -41,6 +41,9 @@ class Visit(Protocol):
 class Door(Protocol):
     """Lets calls in."""
 
+    def greet(self, context: Context) -> None:
+        """Lets a stream of requests begin; raises what a caller who may send none is told."""
+
     def visit(self, passage: Passage, received: Received) -> Visit:
         """Begins a visit; raises what a caller who is not let in is told."""
 
@@ -71,6 +74,9 @@ class OpenDoor:
 
     def __init__(self) -> None:
         self._anybody = _Anybody()
+
+    def greet(self, _context: Context) -> None:
+        """Lets any begin."""
 
     def visit(self, _passage: Passage, _received: Received) -> Visit:
         """The same for all."""

@@ -15,7 +15,7 @@ from services.chassis.security.peer import address_of
 from services.router.door import Received, Visit
 from services.router.features import Features
 from services.router.links import SERVICE
-from services.router.passage import Passage
+from services.router.passage import Context, Passage
 from services.router.policy import Decision
 from services.router.quota import Account, Quotas
 from services.router.token_usage import LastWritten, expected_tokens, used_tokens
@@ -29,17 +29,30 @@ class GuardedDoor:
         self._quotas = quotas
         self._audit = audit
 
+    def greet(self, context: Context) -> None:
+        """A stranger does not get to hold a stream open."""
+        try:
+            self._identify(context, dict(context.invocation_metadata() or ()))
+        except Denied as denied:
+            self._audit.denied(denied, context.peer(), SERVICE)
+            raise denied.error from None
+
     def visit(self, passage: Passage, received: Received) -> Visit:
         """Begins a caller's visit."""
         try:
-            caller = self._callers.identify(received, passage.context.auth_context)
-            if caller.networks and not _is_inside(caller, passage.context.peer()):
-                raise Denied(Cause.NETWORK, caller.caller_id)
+            caller = self._identify(passage.context, received)
             account = self._quotas.account(caller)
             account.begin(self._quotas.clock())
         except Denied as denied:
             raise self.refused(denied, passage) from None
         return _CallersVisit(self, caller, account, passage)
+
+    def _identify(self, context: Context, received: Received) -> Caller:
+        """Who calls, from where it may; raises Denied."""
+        caller = self._callers.identify(received, context.auth_context)
+        if caller.networks and not _is_inside(caller, context.peer()):
+            raise Denied(Cause.NETWORK, caller.caller_id)
+        return caller
 
     def take_tokens(self, account: Account, tokens: float) -> None:
         """Takes what a call is expected to use; raises Denied."""

@@ -60,6 +60,8 @@ class InferenceProxy:
     ) -> AsyncIterator[bytes]:
         """InferenceService.GenerateBatch, each item on record as a call."""
 
+        self._door.greet(context)
+
         async def answer(body: bytes) -> bytes | None:
             with self._journal.passage(body, context) as passage:
                 return await self._carry(passage, self._whole)

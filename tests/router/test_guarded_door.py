@@ -232,3 +232,13 @@ async def test_naming_a_node_is_for_operators(
         metadata = (*caller.metadata, (TARGET_KEY, "w1"))
         call = guarded.front.client.Generate(CODE, metadata=metadata)
         assert await call.code() == code
+
+
+async def test_stranger_holds_no_batch_open(worker: FakeWorker) -> None:
+    """A batch of a stranger ends before its first item; a caller's items are answered."""
+    async with Guarded(known()).before(worker) as guarded:
+        batch = guarded.front.client.GenerateBatch
+        assert await batch().code() == grpc.StatusCode.UNAUTHENTICATED
+        items = [pb.GenerateBatchRequest(item_id="i1", request=CODE)]
+        call = batch(iter(items), metadata=guarded.caller.metadata)
+        assert [item.response.text async for item in call] == ["ok"]
