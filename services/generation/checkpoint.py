@@ -17,6 +17,7 @@ from services.generation.architectures import check_runnable, class_of, publishe
 from services.generation.card import CheckpointError, ModelCard, read_card
 from services.generation.codec import TextCodec
 from services.generation.published import renamed
+from services.generation.quantized import INT8, int8_config
 from services.generation.stored_tensors import stored_tensors
 from services.generation.vocabulary import Vocabulary, token_bytes
 
@@ -72,6 +73,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedModel:
     """The model with its weights, in eval mode. Blocks while it reads.
 
+    ``dtype`` is a type of torch, ``auto`` for the stored one, or ``int8``.
+
     Names and shapes are compared before anything is allocated. Raises
     CheckpointError with the first differences.
     """
@@ -81,7 +84,8 @@ def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedMod
     loaded: Any = class_of(checkpoint.config).from_pretrained(
         checkpoint.folder,
         config=checkpoint.config,
-        dtype=dtype,
+        dtype="auto" if dtype == INT8 else dtype,
+        quantization_config=int8_config(checkpoint.card) if dtype == INT8 else None,
         use_safetensors=True,
         local_files_only=True,
         trust_remote_code=False,

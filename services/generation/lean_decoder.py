@@ -65,6 +65,7 @@ class LeanDecoder:
             config.model_type in ARCHITECTURES
             and config.hidden_act == "silu"
             and not getattr(config, "mlp_bias", False)
+            and type(module.model.layers[0].mlp.up_proj.weight) is nn.Parameter  # not quantized
             and module.model.rotary_emb.rope_type != "dynamic"
         )
 

@@ -11,6 +11,8 @@ from transformers import PreTrainedConfig
 
 from services.generation.card import ModelCard
 from services.generation.checkpoint import Checkpoint
+from services.generation.published import renamed
+from services.generation.quantized import INT8, int8_bytes
 from services.generation.slots import CacheShape
 from services.generation.stored_tensors import StoredTensor
 
@@ -54,10 +56,12 @@ def size_of(checkpoint: Checkpoint, tensors: Mapping[str, StoredTensor], dtype: 
     config, card = checkpoint.config.get_text_config(), checkpoint.card
     kind = memory_dtype(checkpoint.config, tensors, dtype)
     total = sum(tensor.count for tensor in tensors.values())
+    names = {renamed(name, checkpoint.tensors): tensor for name, tensor in tensors.items()}
+    weights = [_bytes(name, tensor, kind, dtype == INT8) for name, tensor in names.items()]
     return ModelSize(
         parameters_total=total,
         parameters_active=total - _idle(config, tensors),
-        weights_bytes=sum(_bytes(tensor, kind) for tensor in tensors.values()),
+        weights_bytes=sum(weights),
         cache=None if card.self_driven else _cache(config, kind),
         item_bytes=kind.itemsize,
         hidden=config.hidden_size,
@@ -73,7 +77,7 @@ def memory_dtype(
     config: PreTrainedConfig, tensors: Mapping[str, StoredTensor], dtype: str
 ) -> torch.dtype:
     """What transformers makes of ``dtype``: auto is the config's, or the first tensor's."""
-    if dtype != "auto":
+    if dtype not in ("auto", INT8):
         return getattr(torch, dtype)  # type: ignore[no-any-return]
     if isinstance(config.dtype, torch.dtype):
         return config.dtype
@@ -82,7 +86,10 @@ def memory_dtype(
     return names.get(first.dtype, torch.float32) if first else torch.float32
 
 
-def _bytes(tensor: StoredTensor, dtype: torch.dtype) -> int:
+def _bytes(name: str, tensor: StoredTensor, dtype: torch.dtype, quantized: bool) -> int:
+    small = int8_bytes(name, tensor) if quantized else None
+    if small is not None:
+        return small
     return tensor.count * (dtype.itemsize if tensor.is_float else tensor.item_bytes)
 
 

@@ -35,8 +35,10 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, AccessSettings
     weight: int = Field(100, ge=0, le=1000, description="share within its version; 0: no traffic")
     labels: str = Field("", description="free facts for operators, key=value, comma separated")
     device: str = Field("cpu", description="torch device")
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="type of the weights in memory; auto: as stored"
+    dtype: Literal["auto", "float32", "bfloat16", "float16", "int8"] = Field(
+        "auto",
+        description="type of the weights in memory; auto: as stored; int8: linear layers in 8 bits"
+        " by torchao (the int8 extra), the rest as stored",
     )
     threads: int = Field(0, ge=0, le=1024, description="CPU threads of torch; 0: torch's choice")
     slots: int = Field(8, ge=1, le=1024, description="KV slots: most calls that run at once")
