@@ -12,10 +12,12 @@ from prometheus_client import CollectorRegistry
 
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.errors import QueueFull, UnsupportedParameter
+from services.chassis.mirror_state import Changes, MirrorState
 from services.chassis.security.audit import Audit
 from services.chassis.security.callers import Callers
 from services.router.guarded_door import GuardedDoor
 from services.router.quota import Quotas
+from tests.callers import changes, known
 from tests.clock import Clock
 from tests.fakes.worker import FakeWorker
 from tests.router.calls import CODE
@@ -96,11 +98,19 @@ async def test_no_item_is_a_bad_stream(pair: tuple[FakeWorker, FakeWorker]) -> N
     assert ended.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_a_stranger_is_told_once(pair: tuple[FakeWorker, FakeWorker]) -> None:
-    """Whoever has no key gets no outcome for each item: the stream ends UNAUTHENTICATED."""
-    door = GuardedDoor(Callers(), Quotas(Clock()), Audit(CollectorRegistry()))
+async def test_caller_who_becomes_a_stranger_is_told_once(
+    pair: tuple[FakeWorker, FakeWorker],
+) -> None:
+    """Whoever loses its key gets no outcome for each further item: the stream ends."""
+    caller, callers = known(), Callers()
+    callers.apply(MirrorState(), changes(caller))
+    door = GuardedDoor(callers, Quotas(Clock()), Audit(CollectorRegistry()))
     async with front(*pair, door=door) as router:
-        with pytest.raises(grpc.aio.AioRpcError) as ended:
-            await router.client.GenerateBatch(items(100)).read()
-    assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    assert not any(worker.received for worker in pair)
+        call = router.client.GenerateBatch(metadata=caller.metadata)
+        first, second = items(2)
+        await call.write(first)
+        assert (await call.read()).HasField("response")
+        callers.apply(MirrorState(), Changes(deleted=(caller.key,)))
+        await call.write(second)
+        assert await call.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert sum(len(worker.received) for worker in pair) == 1
