@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import s3fs
 
 from services.ar_worker.kind import KIND as AR
 from services.chassis.process import Stop
@@ -19,6 +20,7 @@ from services.generation.settings import WorkerSettings
 from tests.checkpoints import record_of
 from tests.etcd import etcdctl, new_etcd
 from tests.eventually import eventually
+from tests.generation.weights.moto_server import s3_server
 from tests.worker_process import MODULES, ROOT, WorkerProcess, put_record
 
 pytestmark = pytest.mark.timeout(300)
@@ -83,6 +85,34 @@ async def test_check_fails_where_a_start_would(
     with pytest.raises(BaseExceptionGroup) as caught:
         await check_worker(settings(etcd, tmp_path, AR, **values), {}, Stop(), AR)
     assert told in str(caught.value.exceptions[0])
+
+
+async def test_version_in_s3_is_loaded_like_any(
+    etcd: EtcdProcess,
+    ar_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A whole start from a bucket: record, files, weights, warm-up."""
+    with s3_server() as url:
+        for name, value in {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": "id",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+        }.items():
+            monkeypatch.setenv(name, value)
+        bucket = s3fs.S3FileSystem(skip_instance_cache=True)
+        bucket.mkdir("models")
+        bucket.put(f"{ar_checkpoint}/", "models/tiny/v3/", recursive=True)
+        record = record_of(ar_checkpoint, "tiny-autoregressive", "v3")
+        record.uri = "s3://models/tiny/v3"
+        put_record(etcd, record)
+        wanted = settings(etcd, tmp_path, AR, version="v3")
+        await check_worker(wanted, {}, Stop(), AR)
+    lines = capsys.readouterr().out.splitlines()
+    assert "  uri                      s3://models/tiny/v3" in lines
+    assert lines[-1] == "check passed"
 
 
 async def test_check_as_a_process(etcd: EtcdProcess, tmp_path: Path) -> None:

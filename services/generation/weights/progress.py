@@ -38,6 +38,8 @@ class FetchProgress:
             TransferSpeedColumn(),
             console=Console(stderr=True),
             disable=not sys.stderr.isatty(),
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._task = self._bar.add_task(version, total=total)
 

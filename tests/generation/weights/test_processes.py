@@ -15,7 +15,7 @@ from services.generation.weights import WeightCache
 from tests.checkpoints import record_of
 from tests.eventually import eventually
 from tests.generation.weights.conftest import blobs, bring, names
-from tests.generation.weights.fetching import STOPPED, start
+from tests.generation.weights.fetching import REFUSED, STOPPED, start
 from tests.generation.weights.file_server import FileServer
 from tests.generation.weights.policy import POLICY
 
@@ -128,3 +128,14 @@ async def test_store_that_changed_under_a_broken_off_fetch(
     assert (
         bring(WeightCache(tmp_path / "cache", POLICY), record) / "b.safetensors"
     ).read_bytes() == good
+
+
+@pytest.mark.usefixtures("server")
+def test_disk_that_refuses_leaves_nothing_wrong(record: ModelVersion, tmp_path: Path) -> None:
+    """A write that fails is an operator's to mend; with room the next fetch is whole."""
+    process = start(tmp_path / "cache", record, largest_file=SIZE // 2)
+    process.join(60)
+    assert process.exitcode == REFUSED
+    assert record.files[1].sha256 not in whole(tmp_path / "cache")
+    bring(WeightCache(tmp_path / "cache", POLICY), record)
+    assert whole(tmp_path / "cache") == {file.sha256 for file in record.files}
