@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import torch
 
+from services.chassis.process import StartFailure
+
 _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 RECOVERED_SHARE = 0.95
 """Of the ceiling: memory is called sufficient again only below it."""
@@ -22,6 +24,8 @@ class DeviceMemory:
     """
 
     def __init__(self, device: str, limit_bytes: int = 0, fraction: float = 1.0) -> None:
+        """Raises StartFailure for a device that this machine does not have."""
+        _check_device(device)
         self.device = device
         self._limit_bytes = limit_bytes
         self._fraction = fraction
@@ -72,6 +76,16 @@ class MemoryGate:
         bound = ceiling_bytes if self._open else ceiling_bytes * RECOVERED_SHARE
         self._open = used_bytes <= bound
         return self._open
+
+
+def _check_device(name: str) -> None:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise StartFailure(f"device {name!r} is none of torch's") from None
+    here = torch.cuda.device_count()
+    if device.type == "cuda" and (device.index or 0) >= here:
+        raise StartFailure(f"device {name!r} is not here: torch sees {here} of its kind")
 
 
 def _host_bytes() -> int:

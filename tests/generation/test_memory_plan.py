@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
+from services.chassis.process import StartFailure
 from services.generation.checkpoint import load_model, read_checkpoint
 from services.generation.device_memory import RECOVERED_SHARE, DeviceMemory, MemoryGate
 from services.generation.memory_plan import DoesNotFit, MemoryPlan, in_words
@@ -160,3 +161,10 @@ def test_host_memory_is_bounded_by_its_settings() -> None:
     assert 0 < free.room_bytes < free.total_bytes
     assert (bounded.total_bytes, bounded.ceiling_bytes) == (10**6, 500_000)
     assert bounded.room_bytes == 0
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "abacus", ""])
+def test_device_that_is_not_here_is_named(device: str) -> None:
+    """A device that the machine lacks ends the start before anything is fetched for it."""
+    with pytest.raises(StartFailure, match=f"device '{device}' is"):
+        DeviceMemory(device)
