@@ -98,6 +98,12 @@ class StoredValueInvalid(ServiceError):
     code, reason = grpc.StatusCode.FAILED_PRECONDITION, "STORED_VALUE_INVALID"
 
 
+class WrongState(ServiceError):
+    """The thing is in a state in which that cannot be done; the message says in which."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "WRONG_STATE"
+
+
 class NoWorkerAvailable(ServiceError):
     """No node can take the request now."""
 

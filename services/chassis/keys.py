@@ -20,6 +20,7 @@ TRAFFIC = "/braid/traffic/"
 CALLERS = "/braid/callers/"
 ROLLOUTS = "/braid/rollouts/"
 CHANGES = "/braid/changes/"
+ROLLOUT_LEADER = "/braid/leaders/rollouts"
 
 
 def node_key(group: str, node_id: str) -> str:

@@ -16,6 +16,7 @@ from services.cli.generate import generate
 from services.cli.measure import bench, evaluate
 from services.cli.models import models
 from services.cli.nodes import nodes
+from services.cli.rollout import rollout
 from services.cli.smoke import smoke
 from services.cli.traffic import traffic
 from services.cli.up import up
@@ -34,6 +35,7 @@ for command in (up, demo, generate, batch, nodes, explain, smoke, changes, bench
 app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")
 app.add_typer(models, name="models")
+app.add_typer(rollout, name="rollout")
 app.add_typer(callers, name="callers")
 
 

@@ -16,10 +16,14 @@ from services.chassis.ops import OpsServer, Readiness
 from services.chassis.process import Stop, run_service
 from services.chassis.registry import Registry
 from services.chassis.security.admin_guard import AdminGuard
-from services.chassis.security.tls import Tls, server_credentials_of
+from services.chassis.security.tls import Tls, dial_of, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
 from services.config_center.hand_edits import HandEdits
 from services.config_center.history import History
+from services.config_center.rollout.controller import RolloutController
+from services.config_center.rollout.leadership import Leadership
+from services.config_center.rollout.rollouts import Rollouts
+from services.config_center.rollout.router_figures import RouterFigures
 from services.config_center.servicer import ConfigServicer
 from services.config_center.settings import ConfigCenterSettings
 from services.config_center.store import Store
@@ -70,6 +74,7 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         guard = AdminGuard(settings, metrics)
         servicer = ConfigServicer(Store(registry), History(registry), guard.who)
         hand_edits = HandEdits(registry, metrics)
+        controller = _controller(settings, registry)
         add = config_pb2_grpc.add_ConfigServiceServicer_to_server
         server = RpcServer(
             f"{settings.host}:{settings.port}",
@@ -83,7 +88,7 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         port, ops_port = await server.start(), await ops.start()
         log.info("config_center_started", port=port, ops_port=ops_port)
         async with asyncio.TaskGroup() as tasks:
-            works = (probe.run(), hand_edits.run(), guard.follow(registry))
+            works = (probe.run(), hand_edits.run(), guard.follow(registry), controller.run())
             lasting = [tasks.create_task(it) for it in works]
             await stop.wait()
             for task in lasting:
@@ -91,6 +96,14 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         await server.stop(settings.grace_s)
         await ops.stop()
         log.info("config_center_stopped")
+
+
+def _controller(settings: ConfigCenterSettings, registry: Registry) -> RolloutController:
+    key = settings.operator_key
+    source = RouterFigures(
+        registry, dial_of(Tls.of(settings)), key.get_secret_value() if key else ""
+    )
+    return RolloutController(Rollouts(Store(registry)), source, Leadership(registry))
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from services.config_center.callers import CallerStore
 from services.config_center.change import ANONYMOUS, Author
 from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
 from services.config_center.history import KEPT, History
+from services.config_center.rollout.rollouts import Rollouts
 from services.config_center.store import ABSENT, Store
 from services.config_center.version_folder import (
     VersionFolder,
@@ -46,6 +47,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self._callers = CallerStore(store)
         self._history = history
         self._who = who
+        self._rollouts = Rollouts(store)
 
     def _author(self, request: Reasoned, context: Context) -> Author:
         return author_of(request, self._who(context) or ANONYMOUS)
@@ -90,7 +92,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     ) -> config_pb2.PutPolicyResponse:
         """Replaces the policy as a whole."""
         warnings = validation.check_policy(request.policy)
-        expected = request.expected_revision if request.HasField("expected_revision") else None
+        expected = _expected(request)
         revision = await self._store.replace(
             keys.POLICY, POLICY, request.policy, expected, self._author(request, context)
         )
@@ -114,7 +116,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         shares = dict(request.shares)
         validation.check_shares(shares)
         await self._check_recorded(request.model, shares)
-        expected = request.expected_revision if request.HasField("expected_revision") else None
+        expected = _expected(request)
         key = keys.traffic_key(request.model)
         revision = await self._store.replace(
             key, SHARES, shares, expected, self._author(request, context)
@@ -145,7 +147,7 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         check_group(group)
         if group.version:
             await self._check_recorded(group.model, {group.version: 1})
-        expected = request.expected_revision if request.HasField("expected_revision") else None
+        expected = _expected(request)
         revision = await self._store.replace(
             keys.group_key(group.group), GROUP, group, expected, self._author(request, context)
         )
@@ -186,6 +188,64 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         """Removes a caller with all its keys."""
         return await self._callers.delete(request.caller_id, self._author(request, context))
 
+    async def StartRollout(
+        self, request: config_pb2.StartRolloutRequest, context: Context
+    ) -> config_pb2.StartRolloutResponse:
+        """Begins with smoke tests; both versions must be recorded."""
+        validation.check_ids(model=request.model, candidate=request.candidate)
+        named = [request.candidate, *([request.stable] if request.stable else [])]
+        await self._check_recorded(request.model, dict.fromkeys(named, 1))
+        found = await self._rollouts.start(request, self._author(request, context))
+        return config_pb2.StartRolloutResponse(rollout=found.value, revision=found.revision)
+
+    async def GetRollout(
+        self, request: config_pb2.GetRolloutRequest, context: Context
+    ) -> config_pb2.GetRolloutResponse:
+        """A model's latest."""
+        found = await self._rollouts.get(request.model)
+        return config_pb2.GetRolloutResponse(rollout=found.value, revision=found.revision)
+
+    async def ListRollouts(
+        self, request: config_pb2.ListRolloutsRequest, context: Context
+    ) -> config_pb2.ListRolloutsResponse:
+        """The latest of each model."""
+        found, revision = await self._rollouts.list()
+        return config_pb2.ListRolloutsResponse(
+            rollouts=[it.value for it in found], revision=revision
+        )
+
+    async def PromoteRollout(
+        self, request: config_pb2.PromoteRolloutRequest, context: Context
+    ) -> config_pb2.PromoteRolloutResponse:
+        """One step further, whatever the evidence."""
+        found = await self._rollouts.get(request.model, _expected(request))
+        moved = await self._rollouts.promote(found, self._author(request, context))
+        return config_pb2.PromoteRolloutResponse(rollout=moved.value, revision=moved.revision)
+
+    async def PauseRollout(
+        self, request: config_pb2.PauseRolloutRequest, context: Context
+    ) -> config_pb2.PauseRolloutResponse:
+        """Stays where it is."""
+        found = await self._rollouts.get(request.model, _expected(request))
+        moved = await self._rollouts.pause(found, self._author(request, context))
+        return config_pb2.PauseRolloutResponse(rollout=moved.value, revision=moved.revision)
+
+    async def ResumeRollout(
+        self, request: config_pb2.ResumeRolloutRequest, context: Context
+    ) -> config_pb2.ResumeRolloutResponse:
+        """Goes on after a pause."""
+        found = await self._rollouts.get(request.model, _expected(request))
+        moved = await self._rollouts.resume(found, self._author(request, context))
+        return config_pb2.ResumeRolloutResponse(rollout=moved.value, revision=moved.revision)
+
+    async def AbortRollout(
+        self, request: config_pb2.AbortRolloutRequest, context: Context
+    ) -> config_pb2.AbortRolloutResponse:
+        """Puts the old shares back."""
+        found = await self._rollouts.get(request.model, _expected(request))
+        moved = await self._rollouts.abort(found, self._author(request, context))
+        return config_pb2.AbortRolloutResponse(rollout=moved.value, revision=moved.revision)
+
     async def ListChanges(
         self, request: config_pb2.ListChangesRequest, context: Context
     ) -> config_pb2.ListChangesResponse:
@@ -200,6 +260,10 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         """Changes as they come; ends UNAVAILABLE where etcd does, to be taken up again."""
         async for change in self._history.watch(request.after_revision):
             yield config_pb2.WatchChangesResponse(change=change)
+
+
+def _expected(request: Any) -> int | None:
+    return request.expected_revision if request.HasField("expected_revision") else None
 
 
 def _check_files(folder: VersionFolder, expected: list[config_pb2.ModelFile]) -> None:

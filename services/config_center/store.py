@@ -175,6 +175,10 @@ class Store:
             await self._check_unchanged(unchanged)
         raise RevisionConflict(f"{writes[0].key} keeps changing; try again")
 
+    async def conflict(self, key: str) -> RevisionConflict:
+        """What a writer is told whose revision of ``key`` is not the present one."""
+        return _conflict(key, await self._registry.get(key))
+
     async def _settle(self, key: str) -> None:
         """The change is made: where this fails, a config center's watch does it."""
         with suppress(ServiceError):

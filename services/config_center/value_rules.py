@@ -9,6 +9,7 @@ from services.chassis import documents, keys
 from services.chassis.documents import DocumentError
 from services.chassis.errors import ServiceError
 from services.chassis.security.caller_record import parse_caller
+from services.config_center.rollout.record import parse_rollout
 from services.router.registry_values import parse_group, parse_policy, parse_traffic, parse_weight
 
 Rule = Callable[[str, bytes], object]
@@ -41,6 +42,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (keys.WEIGHTS, parse_weight),
     (keys.MODELS, _parse_model),
     (keys.CALLERS, parse_caller),
+    (keys.ROLLOUTS, parse_rollout),
 )
 
 

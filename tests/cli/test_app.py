@@ -25,6 +25,7 @@ COMMANDS = (
     "models",
     "callers",
     "changes",
+    "rollout",
     "bench",
     "eval",
 )
@@ -57,6 +58,7 @@ def test_every_command_has_help(command: str) -> None:
         ["traffic", "set", "m", "v1=many"],
         ["traffic", "set", "m", "v1=-1"],
         ["traffic", "set", "m", "v1=1", "v1=2"],
+        ["rollout", "start", "m", "v1", "--steps", "0,100"],
         ["up", "--nodes", "gpu=1"],
         ["up", "--nodes", "ar=-1"],
         ["up", "--nodes", "ar"],

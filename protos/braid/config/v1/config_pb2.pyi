@@ -19,9 +19,24 @@ class Role(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROLE_UNSPECIFIED: _ClassVar[Role]
     ROLE_CALLER: _ClassVar[Role]
     ROLE_OPERATOR: _ClassVar[Role]
+
+class RolloutState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ROLLOUT_STATE_UNSPECIFIED: _ClassVar[RolloutState]
+    ROLLOUT_STATE_SMOKE: _ClassVar[RolloutState]
+    ROLLOUT_STATE_RUNNING: _ClassVar[RolloutState]
+    ROLLOUT_STATE_PAUSED: _ClassVar[RolloutState]
+    ROLLOUT_STATE_DONE: _ClassVar[RolloutState]
+    ROLLOUT_STATE_ABORTED: _ClassVar[RolloutState]
 ROLE_UNSPECIFIED: Role
 ROLE_CALLER: Role
 ROLE_OPERATOR: Role
+ROLLOUT_STATE_UNSPECIFIED: RolloutState
+ROLLOUT_STATE_SMOKE: RolloutState
+ROLLOUT_STATE_RUNNING: RolloutState
+ROLLOUT_STATE_PAUSED: RolloutState
+ROLLOUT_STATE_DONE: RolloutState
+ROLLOUT_STATE_ABORTED: RolloutState
 
 class ModelVersion(_message.Message):
     __slots__ = ("model", "version", "uri", "files", "family", "paradigm", "parameters_total", "parameters_active", "max_context", "defaults")
@@ -142,6 +157,93 @@ class Quota(_message.Message):
     concurrency: int
     tokens_per_minute: int
     def __init__(self, requests_per_second: _Optional[float] = ..., concurrency: _Optional[int] = ..., tokens_per_minute: _Optional[int] = ...) -> None: ...
+
+class Rollout(_message.Message):
+    __slots__ = ("model", "candidate", "stable", "plan", "state", "step", "step_started", "old_shares", "reason", "baseline", "started")
+    class OldSharesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    STABLE_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_STARTED_FIELD_NUMBER: _ClassVar[int]
+    OLD_SHARES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BASELINE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    candidate: str
+    stable: str
+    plan: RolloutPlan
+    state: RolloutState
+    step: int
+    step_started: _timestamp_pb2.Timestamp
+    old_shares: _containers.ScalarMap[str, int]
+    reason: str
+    baseline: VersionSample
+    started: _timestamp_pb2.Timestamp
+    def __init__(self, model: _Optional[str] = ..., candidate: _Optional[str] = ..., stable: _Optional[str] = ..., plan: _Optional[_Union[RolloutPlan, _Mapping]] = ..., state: _Optional[_Union[RolloutState, str]] = ..., step: _Optional[int] = ..., step_started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., old_shares: _Optional[_Mapping[str, int]] = ..., reason: _Optional[str] = ..., baseline: _Optional[_Union[VersionSample, _Mapping]] = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class RolloutPlan(_message.Message):
+    __slots__ = ("steps", "guards", "smoke", "smoke_timeout")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    GUARDS_FIELD_NUMBER: _ClassVar[int]
+    SMOKE_FIELD_NUMBER: _ClassVar[int]
+    SMOKE_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[RolloutStep]
+    guards: RolloutGuards
+    smoke: _containers.RepeatedCompositeFieldContainer[SmokeRequest]
+    smoke_timeout: _duration_pb2.Duration
+    def __init__(self, steps: _Optional[_Iterable[_Union[RolloutStep, _Mapping]]] = ..., guards: _Optional[_Union[RolloutGuards, _Mapping]] = ..., smoke: _Optional[_Iterable[_Union[SmokeRequest, _Mapping]]] = ..., smoke_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class RolloutStep(_message.Message):
+    __slots__ = ("percent", "hold")
+    PERCENT_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    percent: int
+    hold: _duration_pb2.Duration
+    def __init__(self, percent: _Optional[int] = ..., hold: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class RolloutGuards(_message.Message):
+    __slots__ = ("error_rate_increase", "invalid_rate_increase", "latency_ratio", "min_sample")
+    ERROR_RATE_INCREASE_FIELD_NUMBER: _ClassVar[int]
+    INVALID_RATE_INCREASE_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_RATIO_FIELD_NUMBER: _ClassVar[int]
+    MIN_SAMPLE_FIELD_NUMBER: _ClassVar[int]
+    error_rate_increase: float
+    invalid_rate_increase: float
+    latency_ratio: float
+    min_sample: int
+    def __init__(self, error_rate_increase: _Optional[float] = ..., invalid_rate_increase: _Optional[float] = ..., latency_ratio: _Optional[float] = ..., min_sample: _Optional[int] = ...) -> None: ...
+
+class SmokeRequest(_message.Message):
+    __slots__ = ("request", "answer")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    request: _inference_pb2.GenerateRequest
+    answer: str
+    def __init__(self, request: _Optional[_Union[_inference_pb2.GenerateRequest, _Mapping]] = ..., answer: _Optional[str] = ...) -> None: ...
+
+class VersionSample(_message.Message):
+    __slots__ = ("count", "errors", "judged", "invalid", "p95_seconds")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    ERRORS_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    INVALID_FIELD_NUMBER: _ClassVar[int]
+    P95_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    errors: int
+    judged: int
+    invalid: int
+    p95_seconds: float
+    def __init__(self, count: _Optional[int] = ..., errors: _Optional[int] = ..., judged: _Optional[int] = ..., invalid: _Optional[int] = ..., p95_seconds: _Optional[float] = ...) -> None: ...
 
 class Change(_message.Message):
     __slots__ = ("revision", "time", "who", "reason", "keys")
@@ -427,3 +529,123 @@ class DeleteCallerResponse(_message.Message):
     REVISION_FIELD_NUMBER: _ClassVar[int]
     revision: int
     def __init__(self, revision: _Optional[int] = ...) -> None: ...
+
+class StartRolloutRequest(_message.Message):
+    __slots__ = ("model", "candidate", "stable", "plan", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    STABLE_FIELD_NUMBER: _ClassVar[int]
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    candidate: str
+    stable: str
+    plan: RolloutPlan
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., candidate: _Optional[str] = ..., stable: _Optional[str] = ..., plan: _Optional[_Union[RolloutPlan, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class StartRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class GetRolloutRequest(_message.Message):
+    __slots__ = ("model",)
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    def __init__(self, model: _Optional[str] = ...) -> None: ...
+
+class GetRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class ListRolloutsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListRolloutsResponse(_message.Message):
+    __slots__ = ("rollouts", "revision")
+    ROLLOUTS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollouts: _containers.RepeatedCompositeFieldContainer[Rollout]
+    revision: int
+    def __init__(self, rollouts: _Optional[_Iterable[_Union[Rollout, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class PromoteRolloutRequest(_message.Message):
+    __slots__ = ("model", "expected_revision", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    expected_revision: int
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PromoteRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class PauseRolloutRequest(_message.Message):
+    __slots__ = ("model", "expected_revision", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    expected_revision: int
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PauseRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class ResumeRolloutRequest(_message.Message):
+    __slots__ = ("model", "expected_revision", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    expected_revision: int
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class ResumeRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class AbortRolloutRequest(_message.Message):
+    __slots__ = ("model", "expected_revision", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    expected_revision: int
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class AbortRolloutResponse(_message.Message):
+    __slots__ = ("rollout", "revision")
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    revision: int
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...

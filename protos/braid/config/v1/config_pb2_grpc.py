@@ -105,6 +105,41 @@ class ConfigServiceStub:
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
                 response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
                 _registered_method=True)
+        self.StartRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/StartRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.StartRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.StartRolloutResponse.FromString,
+                _registered_method=True)
+        self.GetRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/GetRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.GetRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.GetRolloutResponse.FromString,
+                _registered_method=True)
+        self.ListRollouts = channel.unary_unary(
+                '/braid.config.v1.ConfigService/ListRollouts',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsResponse.FromString,
+                _registered_method=True)
+        self.PromoteRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/PromoteRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutResponse.FromString,
+                _registered_method=True)
+        self.PauseRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/PauseRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutResponse.FromString,
+                _registered_method=True)
+        self.ResumeRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/ResumeRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutResponse.FromString,
+                _registered_method=True)
+        self.AbortRollout = channel.unary_unary(
+                '/braid.config.v1.ConfigService/AbortRollout',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.FromString,
+                _registered_method=True)
         self.ListChanges = channel.unary_unary(
                 '/braid.config.v1.ConfigService/ListChanges',
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesRequest.SerializeToString,
@@ -219,6 +254,55 @@ class ConfigServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartRollout(self, request, context):
+        """Starts to bring a version into traffic, step by step.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetRollout(self, request, context):
+        """Returns a model's latest rollout.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListRollouts(self, request, context):
+        """Lists the latest rollout of each model.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PromoteRollout(self, request, context):
+        """Goes on to the next step, whatever the evidence.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseRollout(self, request, context):
+        """Keeps the shares as they are until the rollout is resumed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeRollout(self, request, context):
+        """Goes on with a paused rollout; its step begins anew.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AbortRollout(self, request, context):
+        """Puts the old shares back, in one revision.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListChanges(self, request, context):
         """Lists what changed, edits by hand included.
         """
@@ -301,6 +385,41 @@ def add_ConfigServiceServicer_to_server(servicer, server):
                     servicer.DeleteCaller,
                     request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.FromString,
                     response_serializer=braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.SerializeToString,
+            ),
+            'StartRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.StartRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.StartRolloutResponse.SerializeToString,
+            ),
+            'GetRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.GetRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.GetRolloutResponse.SerializeToString,
+            ),
+            'ListRollouts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListRollouts,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsResponse.SerializeToString,
+            ),
+            'PromoteRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.PromoteRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutResponse.SerializeToString,
+            ),
+            'PauseRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutResponse.SerializeToString,
+            ),
+            'ResumeRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutResponse.SerializeToString,
+            ),
+            'AbortRollout': grpc.unary_unary_rpc_method_handler(
+                    servicer.AbortRollout,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.SerializeToString,
             ),
             'ListChanges': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChanges,
@@ -670,6 +789,195 @@ class ConfigService:
             '/braid.config.v1.ConfigService/DeleteCaller',
             braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerRequest.SerializeToString,
             braid_dot_config_dot_v1_dot_config__pb2.DeleteCallerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/StartRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.StartRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.StartRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/GetRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.GetRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.GetRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListRollouts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/ListRollouts',
+            braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.ListRolloutsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PromoteRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/PromoteRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.PromoteRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/PauseRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.PauseRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/ResumeRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.ResumeRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AbortRollout(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/AbortRollout',
+            braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.FromString,
             options,
             channel_credentials,
             insecure,
