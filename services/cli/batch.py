@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -48,11 +49,13 @@ def batch(
     counts = {"response": 0, "error": 0}
 
     async def run(channel: grpc.aio.Channel) -> None:
+        welcome = asyncio.Event()
         with _continued(results) as out:
-            items = _to_send(file, done)
+            items = _to_send(file, done, welcome)
             async for outcome in InferenceServiceStub(channel).GenerateBatch(items):
                 print(as_json(outcome, indent=None), file=out, flush=True)
                 counts[outcome.WhichOneof("outcome") or "error"] += 1
+                welcome.set()
 
     rpc.call(locate("router", router, state_dir), run)
     good, bad = counts["response"], counts["error"]
@@ -100,8 +103,10 @@ def _continued(results: Path) -> TextIO:
 
 
 async def _to_send(
-    file: Path, done: frozenset[str]
+    file: Path, done: frozenset[str], welcome: asyncio.Event
 ) -> AsyncIterator[inference.GenerateBatchRequest]:
+    """The first item alone: grpc.aio hides why a stream was refused from who is still sending."""
     for item in read_items(file):
         if item.item_id not in done:
             yield item
+            await welcome.wait()

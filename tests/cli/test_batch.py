@@ -9,8 +9,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
 from braid.inference.v1 import inference_pb2 as pb
+from services.chassis.security.audit import Audit
+from services.chassis.security.callers import Callers
 from services.cli.batch import EXIT_SOME_FAILED, answered
+from services.router.guarded_door import GuardedDoor
+from services.router.quota import Quotas
+from tests.clock import Clock
 from tests.fakes.worker import FakeWorker
 from tests.router.proxies import Front, front
 
@@ -85,3 +92,16 @@ async def test_a_line_that_is_no_item_is_named(tmp_path: Path) -> None:
     assert code == 1
     assert f"{file}:2" in out
     assert pb.GenerateBatchRequest.DESCRIPTOR.name in out
+
+
+async def test_a_stranger_is_told_why(tmp_path: Path) -> None:
+    """Without a key the command says so, whatever the number of items."""
+    file, worker = tmp_path / "work.jsonl", FakeWorker()
+    write_items(file, 50)
+    await worker.start()
+    door = GuardedDoor(Callers(), Quotas(Clock()), Audit(CollectorRegistry()))
+    async with front(worker, door=door) as router:
+        code, out = await run(router, file)
+    await worker.stop()
+    assert code == 1
+    assert "UNAUTHENTICATED" in out
