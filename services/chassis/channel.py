@@ -40,6 +40,11 @@ SERVER_OPTIONS: Options = (
     ("grpc.http2.max_ping_strikes", 0),
 )
 
+SHARED_OPTIONS: Options = (
+    *(option for option in SERVER_OPTIONS if option[0] != "grpc.so_reuseport"),
+    ("grpc.so_reuseport", 1),
+)
+
 CHANNEL_OPTIONS: Options = (
     *_BOTH,
     ("grpc.enable_http_proxy", 0),

@@ -12,7 +12,7 @@ from grpc_channelz.v1 import channelz
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from services.chassis.channel import SERVER_OPTIONS
+from services.chassis.channel import SERVER_OPTIONS, SHARED_OPTIONS
 from services.chassis.in_flight import InFlight
 from services.chassis.status import guard
 
@@ -44,7 +44,10 @@ class ServiceEntry:
 
 
 class RpcServer:
-    """One port, in plain text without ``credentials``. Started once, stopped once."""
+    """One port, in plain text without ``credentials``. Started once, stopped once.
+
+    ``shared``: with other processes that say so too.
+    """
 
     def __init__(
         self,
@@ -54,12 +57,15 @@ class RpcServer:
         channelz: bool = False,
         credentials: grpc.ServerCredentials | None = None,
         interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+        shared: bool = False,
     ) -> None:
         self._address = address
         self._services = tuple(services)
         self._channelz = channelz
         self._credentials = credentials
-        self._server = grpc.aio.server(options=SERVER_OPTIONS, interceptors=interceptors)
+        self._server = grpc.aio.server(
+            options=SHARED_OPTIONS if shared else SERVER_OPTIONS, interceptors=interceptors
+        )
         self._health = health.aio.HealthServicer()
         self.calls = InFlight()
 

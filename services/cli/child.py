@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_TETHERED = Path(__file__).with_name("tethered.py")
+from services.chassis import tethered
+
+_TETHERED = Path(tethered.__file__)
 _TAIL_LINES = 5
 _COMPLAINT = "braid-"
 """How a line begins that a service of Braid writes for its operator."""

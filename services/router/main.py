@@ -21,24 +21,17 @@ from services.chassis.registration import Registration
 from services.chassis.registry import Registry
 from services.chassis.security.tls import Tls, dial_of, server_credentials_of
 from services.chassis.server import RpcServer, ServiceEntry
-from services.router.admission import Admission
-from services.router.dispatch import Dispatcher, Ways
-from services.router.ejection import Ejections
-from services.router.group_metrics import GroupMetrics
+from services.router.fleet import Fleet
 from services.router.guard import Guard
+from services.router.inference import Bounds, Inference
 from services.router.links import SERVICE, Links
 from services.router.live_table import LiveTable
-from services.router.metrics import RouterMetrics
-from services.router.mirroring import Mirroring
 from services.router.node_watch import NodeWatches
-from services.router.passage import Journal
-from services.router.proxy import InferenceProxy, add_proxy
+from services.router.proxy import add_proxy
 from services.router.record import record_of
-from services.router.retry_budget import RetryBudget
 from services.router.servicer import RouterServicer, View
 from services.router.settings import RouterSettings
 from services.router.table_metrics import TableMetrics
-from services.router.traffic_figures import TrafficFigures
 
 ADMIN_SERVICE = "braid.routing.v1.RouterService"
 FIRST_STATUSES_S = 2.0
@@ -64,35 +57,25 @@ class Router:
         self._mirror = Mirror(registry, keys.ROOT, settings.snapshot_path)
         self._mirror.subscribe(self._live.apply)
         TableMetrics(self._live, self._mirror, metrics)
-        counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
-        self._ejections = Ejections(self._live, counts.ejected, later)
-        self._live.subscribe(self._ejections.review)
-        admission = Admission(self._live, counts, rng, settings.queue_length)
-        self._live.subscribe(admission.review)
-        GroupMetrics(self._live, admission, metrics)
-        self._mirroring = Mirroring(tasks, self._live, links, admission, counts, rng)
-        ways = Ways(
-            tables=self._live,
-            links=links,
-            admission=admission,
-            ejections=self._ejections,
-            budget=RetryBudget(),
-            mirroring=self._mirroring,
-            metrics=counts,
-            rng=rng,
-        )
-        dispatcher, traffic = Dispatcher(ways, settings.default_deadline_s), TrafficFigures()
         guard = Guard(settings, self._live, self._mirror, metrics)
-        journal = Journal(counts, self._live, traffic)
-        proxy = InferenceProxy(dispatcher, journal, guard.door)
-        comparisons = self._mirroring.comparisons
-        view = View(self._live, self._mirror, admission, traffic, comparisons)
-        servicer = RouterServicer(view, proxy.smoke, rng)
+        bounds = Bounds(settings.default_deadline_s, settings.queue_length)
+        inference = Inference(self._live, links, tasks, metrics, guard.door, bounds, rng)
+        self._live.subscribe(inference.review)
+        self._calls = inference
+        view = View(
+            self._live,
+            self._mirror,
+            inference.admission,
+            inference.traffic,
+            inference.mirroring.comparisons,
+        )
+        servicer = RouterServicer(view, inference.proxy.smoke, rng)
         add = routing_pb2_grpc.add_RouterServiceServicer_to_server
         self._inference = RpcServer(
             f"{settings.host}:{settings.port}",
-            [ServiceEntry(SERVICE, add_proxy, proxy)],
+            [ServiceEntry(SERVICE, add_proxy, inference.proxy)],
             credentials=server_credentials_of(self._tls),
+            shared=settings.port_shared,
         )
         self._admin = RpcServer(
             f"{settings.host}:{settings.admin_port}",
@@ -105,9 +88,8 @@ class Router:
 
     async def run(self) -> None:
         """Serves until the stop, then drains."""
-        ports = Ports(
-            await self._inference.start(), await self._admin.start(), await self._ops.start()
-        )
+        port = await self._listen()
+        ports = Ports(port, await self._admin.start(), await self._ops.start())
         router = self._router(ports)
         key = keys.router_key(router.node_id)
         own = Registration(self._registry, key, record_of(router), self._settings.lease_ttl_s)
@@ -120,10 +102,13 @@ class Router:
         await self._drain(own)
         opening.cancel()
         following.cancel()
-        self._mirroring.close()
-        self._ejections.close()
+        self._calls.close()
         renewing.cancel()
         self._live.close()
+
+    async def _listen(self) -> int:
+        """Listens for calls at once, unless others on the port can take them meanwhile."""
+        return self._settings.port if self._settings.port_shared else await self._inference.start()
 
     async def _drain(self, own: Registration) -> None:
         """Leaves the registry, lets running calls finish and closes the ports."""
@@ -140,6 +125,8 @@ class Router:
         await self._mirror.ready()
         await self._live.settled(FIRST_STATUSES_S)
         _settle_objects()
+        if self._settings.port_shared:
+            await self._inference.start()
         await self._inference.set_serving(True)
         await self._admin.set_serving(True)
         log.info("router_ready", revision=self._live.table.revision)
@@ -195,8 +182,19 @@ async def serve(settings: RouterSettings, stop: Stop) -> None:
 
 
 def main() -> None:
-    """Console entry point."""
-    sys.exit(run_service("braid-router", RouterSettings, serve, sys.argv[1:], dict(os.environ)))
+    """Console entry point; ``--processes N`` is BRAID_PROCESSES in short."""
+    arguments, environ = sys.argv[1:], dict(os.environ)
+    if len(arguments) == 2 and arguments[0] == "--processes":
+        environ[RouterSettings.variable("processes")] = arguments.pop()
+        arguments.clear()
+
+    async def serve_all(settings: RouterSettings, stop: Stop) -> None:
+        if settings.processes > 1:
+            await Fleet(settings, environ).run(stop)
+        else:
+            await serve(settings, stop)
+
+    sys.exit(run_service("braid-router", RouterSettings, serve_all, arguments, environ))
 
 
 if __name__ == "__main__":

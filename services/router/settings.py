@@ -25,6 +25,12 @@ class RouterSettings(ProcessSettings, EtcdSettings, NodeSettings, AccessSettings
     queue_length: int = Field(
         256, ge=0, le=100_000, description="calls that may wait for a node, per group"
     )
+    processes: int = Field(
+        1, ge=1, le=64, description="processes on the inference port, each a router of its own"
+    )
+    port_shared: bool = Field(
+        False, description="the inference port is shared; set by the parent of several processes"
+    )
     grace_s: float = Field(30, ge=0, description="longest wait for running calls at a stop, s")
 
     @property

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,13 @@ START_S = 20.0
 class RouterProcess:
     """A router on free ports, from its start to its end."""
 
-    def __init__(self, etcd: str, folder: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        etcd: str,
+        folder: Path,
+        environ: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
         ports = [free_port() for _ in range(3)]
         self.address, self.admin_address, self.ops_address = (f"127.0.0.1:{p}" for p in ports)
         self.log_path = folder / f"router-{ports[0]}.log"
@@ -49,7 +55,7 @@ class RouterProcess:
         }
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "services.router.main"],
+                [sys.executable, "-m", "services.router.main", *arguments],
                 env=variables,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -14,22 +14,14 @@ from braid.inference.v1 import inference_pb2_grpc
 from braid.routing.v1 import routing_pb2
 from services.chassis.channel import open_channel
 from services.chassis.server import RpcServer, ServiceEntry
-from services.router.admission import Admission
-from services.router.comparison import Comparisons
-from services.router.dispatch import Dispatcher, Ways
 from services.router.door import Door, OpenDoor
-from services.router.ejection import Ejections
+from services.router.inference import Bounds, Inference
 from services.router.links import SERVICE, Links
 from services.router.load import NodeLoad
-from services.router.metrics import RouterMetrics
-from services.router.mirroring import Mirroring
 from services.router.node import TableNode, abilities_of
-from services.router.passage import Journal
 from services.router.policy_compiler import compile_policy
-from services.router.proxy import InferenceProxy, add_proxy
-from services.router.retry_budget import RetryBudget
+from services.router.proxy import add_proxy
 from services.router.table import PolicyInForce, RoutingTable
-from services.router.traffic_figures import TrafficFigures
 from tests.fakes.worker import FakeWorker
 
 
@@ -73,9 +65,7 @@ class Front:
     client: inference_pb2_grpc.InferenceServiceStub
     tables: FixedTables
     metrics: CollectorRegistry
-    admission: Admission
-    traffic: TrafficFigures
-    comparisons: Comparisons
+    inference: Inference
 
 
 @asynccontextmanager
@@ -89,35 +79,18 @@ async def front(
     tables, metrics = FixedTables(*workers), CollectorRegistry()
     async with asyncio.TaskGroup() as tasks:
         links = Links(tasks)
-        counts, later = RouterMetrics(metrics), asyncio.get_running_loop().call_later
-        ejections = Ejections(tables, counts.ejected, later)
-        admission = Admission(tables, counts, Random(0), queue_length)
-        mirroring = Mirroring(tasks, tables, links, admission, counts, Random(0))
-        ways = Ways(
-            tables=tables,
-            links=links,
-            admission=admission,
-            ejections=ejections,
-            budget=RetryBudget(),
-            mirroring=mirroring,
-            metrics=counts,
-            rng=Random(0),
-        )
-        traffic = TrafficFigures()
-        journal = Journal(counts, tables, traffic)
-        dispatcher = Dispatcher(ways, default_deadline_s)
-        proxy = InferenceProxy(dispatcher, journal, door or OpenDoor())
-        server = RpcServer("127.0.0.1:0", [ServiceEntry(SERVICE, add_proxy, proxy)])
+        bounds = Bounds(default_deadline_s, queue_length)
+        inference = Inference(tables, links, tasks, metrics, door or OpenDoor(), bounds, Random(0))
+        entry = ServiceEntry(SERVICE, add_proxy, inference.proxy)
+        server = RpcServer("127.0.0.1:0", [entry])
         port = await server.start(serving=True)
         address = f"127.0.0.1:{port}"
         try:
             async with open_channel(address) as channel:
                 client = inference_pb2_grpc.InferenceServiceStub(channel)
-                comparisons = mirroring.comparisons
-                yield Front(address, client, tables, metrics, admission, traffic, comparisons)
+                yield Front(address, client, tables, metrics, inference)
         finally:
             await server.stop(1.0)
-            mirroring.close()
-            ejections.close()
+            inference.close()
             for worker in workers:
                 links.retire(worker.record.address)

@@ -63,7 +63,7 @@ async def test_named_node_is_reached_at_weight_zero(
     assert served_by.node_id == "canary"
     assert canary.received[0].metadata["x-request-id"]
     assert (await router.client.Generate(CODE)).served_by.node_id == "stable"
-    assert set(router.traffic.of_last(60)) == {("m", "v1")}
+    assert set(router.inference.traffic.of_last(60)) == {("m", "v1")}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def mirror(router: Front, percent: int = 100, version: str = "v2") -> None:
 
 def compared(router: Front) -> Comparison | None:
     """The one comparison there is."""
-    found = router.comparisons.of_last(60)
+    found = router.inference.mirroring.comparisons.of_last(60)
     return found.get(("canary", "m", "v2", "m", "v1"))
 
 
@@ -142,7 +142,7 @@ async def test_copies_are_compared(router: Front, canary: FakeWorker, streaming:
     assert both.original.codes == both.copy.codes == {"OK": 3}
     assert both.original.valid == both.copy.valid == 3
     assert {one.request.priority for one in canary.received} == {pb.PRIORITY_BATCH}
-    assert set(router.traffic.of_last(60)) == {("m", "v1")}
+    assert set(router.inference.traffic.of_last(60)) == {("m", "v1")}
 
 
 async def test_share_of_calls_is_copied(router: Front, canary: FakeWorker) -> None:
