@@ -18,12 +18,20 @@ up: $(READY)          ## start the mesh and leave it running
 test: $(READY)        ## run every test
 	$(BIN)/python -m pytest
 
-lint: $(READY)        ## check style, types and protos
+# Certificates and scaled objects are of kinds that Kubernetes itself does not have.
+KUBERNETES = $(shell find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml \
+               ! -name 'certificate*.yaml' ! -name scaled-objects.yaml)
+
+lint: $(READY)        ## check style, types, protos and what deploys
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/buf lint protos
 	$(BIN)/buf breaking protos --against '.git#ref=HEAD,subdir=protos'
+	$(BIN)/yamllint --strict deploy
+	$(BIN)/hadolint deploy/images/Dockerfile
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deploy/compose/compose.yaml
+	$(BIN)/kubernetes-validate --strict --quiet $(KUBERNETES)
 
 protos: $(READY)      ## generate the stubs anew
 	$(BIN)/python -m protos.generate
