@@ -104,6 +104,18 @@ class WrongState(ServiceError):
     code, reason = grpc.StatusCode.FAILED_PRECONDITION, "WRONG_STATE"
 
 
+class StillInUse(ServiceError):
+    """The thing cannot go while others refer to it; the message names them."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "STILL_IN_USE"
+
+
+class RollbackRefused(ServiceError):
+    """There is nothing to go back to, or it would not serve."""
+
+    code, reason = grpc.StatusCode.FAILED_PRECONDITION, "ROLLBACK_REFUSED"
+
+
 class NoWorkerAvailable(ServiceError):
     """No node can take the request now."""
 

@@ -14,6 +14,7 @@ NODES = "/braid/nodes/"
 ROUTERS = "/braid/routers/"
 WEIGHTS = "/braid/weights/"
 MODELS = "/braid/models/"
+RETIRED = "/braid/retired/"
 GROUPS = "/braid/groups/"
 POLICY = "/braid/policy"
 TRAFFIC = "/braid/traffic/"
@@ -46,6 +47,11 @@ def model_key(model: str, version: str) -> str:
 def model_prefix(model: str) -> str:
     """Where all versions of one model lie."""
     return f"{MODELS}{_part('model', model)}/"
+
+
+def retired_key(model: str, version: str) -> str:
+    """The record of a version that was retired; its name is not used again."""
+    return f"{RETIRED}{_part('model', model)}/{_part('version', version)}"
 
 
 def group_key(group: str) -> str:

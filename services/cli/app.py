@@ -16,6 +16,7 @@ from services.cli.generate import generate
 from services.cli.measure import bench, evaluate
 from services.cli.models import models
 from services.cli.nodes import nodes
+from services.cli.rollback import rollback
 from services.cli.rollout import rollout
 from services.cli.smoke import smoke
 from services.cli.traffic import traffic
@@ -30,7 +31,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (up, demo, generate, batch, nodes, explain, smoke, changes, bench):
+for command in (up, demo, generate, batch, nodes, explain, smoke, rollback, changes, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(traffic, name="traffic")

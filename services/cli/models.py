@@ -81,12 +81,21 @@ def register_model(
     model: Model,
     version: Version,
     source: Annotated[str, typer.Argument(metavar="FOLDER|URI", help="Where its files are.")],
+    parent: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RELATION=MODEL/VERSION", help="What it was made from."),
+    ] = None,
     json: AsJson = False,
     config_center: ConfigCenterAddress = None,
     state_dir: StateDir = DEFAULT_STATE_DIR,
 ) -> None:
     """Record a new version, for good: it can never be changed."""
-    request = config.RegisterModelRequest(model=model, version=version, uri=uri_of(source))
+    request = config.RegisterModelRequest(
+        model=model,
+        version=version,
+        uri=uri_of(source),
+        parents=[parse_parent(text) for text in parent or []],
+    )
     answer = rpc.call(
         locate("config_center", config_center, state_dir),
         lambda channel: ConfigServiceStub(channel).RegisterModel(
@@ -97,6 +106,37 @@ def register_model(
         print(as_json(answer))
     else:
         print(f"{model} {version}: recorded at revision {answer.revision}")
+
+
+@models.command("retire")
+def retire_model(
+    model: Model,
+    version: Version,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="What for.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: AsJson = False,
+    config_center: ConfigCenterAddress = None,
+    state_dir: StateDir = DEFAULT_STATE_DIR,
+) -> None:
+    """Take a version out of the registry, for good; refused while it is in use."""
+    target = locate("config_center", config_center, state_dir)
+    if not yes:
+        typer.confirm(f"retire {model} {version}? Its name is not used again", abort=True)
+    request = config.RetireModelRequest(model=model, version=version, reason=reason)
+    answer = rpc.call(
+        target,
+        lambda channel: ConfigServiceStub(channel).RetireModel(request, timeout=rpc.TIMEOUT_S),
+    )
+    print(as_json(answer) if json else f"{model} {version}: retired at revision {answer.revision}")
+
+
+def parse_parent(text: str) -> config.ModelParent:
+    """``"base=demo/v1"`` as a parent. Raises BadParameter."""
+    relation, _, name = text.partition("=")
+    model, _, version = name.partition("/")
+    if not (relation and model and version):
+        raise typer.BadParameter(f"{text!r} is not RELATION=MODEL/VERSION", param_hint="--parent")
+    return config.ModelParent(model=model, version=version, relation=relation)
 
 
 def uri_of(source: str) -> str:

@@ -23,6 +23,7 @@ _SECRETS = frozenset({"hash", "salt", "key_hash"})
 
 AUDITED = (
     keys.MODELS,
+    keys.RETIRED,
     keys.GROUPS,
     keys.TRAFFIC,
     keys.CALLERS,
@@ -37,6 +38,8 @@ class Author:
 
     who: str = ANONYMOUS
     reason: str = ""
+    rolled_back: str = ""
+    """The version that a rollback takes out of traffic."""
 
 
 UNNAMED = Author()
@@ -51,7 +54,13 @@ def change(author: Author, changed: Iterable[config_pb2.KeyChange]) -> config_pb
     """A record of now, without its revision, which is known once it is written."""
     now = Timestamp()
     now.FromNanoseconds(time.time_ns())
-    return config_pb2.Change(time=now, who=author.who, reason=author.reason, keys=changed)
+    return config_pb2.Change(
+        time=now,
+        who=author.who,
+        reason=author.reason,
+        rolled_back=author.rolled_back,
+        keys=changed,
+    )
 
 
 def key_change(

@@ -72,9 +72,10 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
     async with Registry(settings) as registry:
         metrics = new_registry("config_center")
         guard = AdminGuard(settings, metrics)
-        servicer = ConfigServicer(Store(registry), History(registry), guard.who)
+        figures = _figures(settings, registry)
+        servicer = ConfigServicer(Store(registry), History(registry), guard.who, figures)
         hand_edits = HandEdits(registry, metrics)
-        controller = _controller(settings, registry)
+        controller = RolloutController(Rollouts(Store(registry)), figures, Leadership(registry))
         add = config_pb2_grpc.add_ConfigServiceServicer_to_server
         server = RpcServer(
             f"{settings.host}:{settings.port}",
@@ -98,12 +99,9 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         log.info("config_center_stopped")
 
 
-def _controller(settings: ConfigCenterSettings, registry: Registry) -> RolloutController:
+def _figures(settings: ConfigCenterSettings, registry: Registry) -> RouterFigures:
     key = settings.operator_key
-    source = RouterFigures(
-        registry, dial_of(Tls.of(settings)), key.get_secret_value() if key else ""
-    )
-    return RolloutController(Rollouts(Store(registry)), source, Leadership(registry))
+    return RouterFigures(registry, dial_of(Tls.of(settings)), key.get_secret_value() if key else "")
 
 
 def main() -> None:

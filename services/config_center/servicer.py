@@ -19,6 +19,8 @@ from services.config_center.callers import CallerStore
 from services.config_center.change import ANONYMOUS, Author
 from services.config_center.documents import GROUP, MODEL_VERSION, POLICY, SHARES
 from services.config_center.history import KEPT, History
+from services.config_center.retirement import Retirement
+from services.config_center.rollback import Prober, Rollback
 from services.config_center.rollout.rollouts import Rollouts
 from services.config_center.store import ABSENT, Store
 from services.config_center.version_folder import (
@@ -42,12 +44,14 @@ log = structlog.get_logger()
 class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     """Models, policy, traffic, groups and callers in etcd."""
 
-    def __init__(self, store: Store, history: History, who: Who) -> None:
+    def __init__(self, store: Store, history: History, who: Who, prober: Prober) -> None:
         self._store = store
         self._callers = CallerStore(store)
         self._history = history
         self._who = who
         self._rollouts = Rollouts(store)
+        self._retirement = Retirement(store)
+        self._rollback = Rollback(store, history, prober)
 
     def _author(self, request: Reasoned, context: Context) -> Author:
         return author_of(request, self._who(context) or ANONYMOUS)
@@ -57,13 +61,16 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     ) -> config_pb2.RegisterModelResponse:
         """Records a version; hashing runs in a thread so that other calls go on."""
         validation.check_version(request.model, request.version)
+        validation.check_parents(request.parents)
         author = self._author(request, context)
+        free = await self._retirement.check_free(request.model, request.version)
+        await self._retirement.check_parents(request.parents)
         folder = await asyncio.to_thread(read_version, request.uri)
         if request.expected_files:
             _check_files(folder, list(request.expected_files))
         record = _record(request, folder)
         key = keys.model_key(request.model, request.version)
-        revision = await self._store.create(key, MODEL_VERSION, record, author)
+        revision = await self._store.create(key, MODEL_VERSION, record, author, (free,))
         log.info(
             "model_registered", model=request.model, version=request.version, revision=revision
         )
@@ -86,6 +93,15 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         if stored is None:
             raise NotFound(f"model {request.model} has no version {request.version}")
         return config_pb2.GetModelResponse(model_version=stored.value, revision=stored.revision)
+
+    async def RetireModel(
+        self, request: config_pb2.RetireModelRequest, context: Context
+    ) -> config_pb2.RetireModelResponse:
+        """Takes a version's record away, unless it is in use."""
+        author = self._author(request, context)
+        revision = await self._retirement.retire(request.model, request.version, author)
+        log.info("model_retired", model=request.model, version=request.version, revision=revision)
+        return config_pb2.RetireModelResponse(revision=revision)
 
     async def PutPolicy(
         self, request: config_pb2.PutPolicyRequest, context: Context
@@ -246,6 +262,12 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         moved = await self._rollouts.abort(found, self._author(request, context))
         return config_pb2.AbortRolloutResponse(rollout=moved.value, revision=moved.revision)
 
+    async def Rollback(
+        self, request: config_pb2.RollbackRequest, context: Context
+    ) -> config_pb2.RollbackResponse:
+        """Back to the version that last served well, checked first."""
+        return await self._rollback.roll_back(request, self._author(request, context))
+
     async def ListChanges(
         self, request: config_pb2.ListChangesRequest, context: Context
     ) -> config_pb2.ListChangesResponse:
@@ -288,4 +310,5 @@ def _record(
         parameters_active=folder.parameters_active,
         max_context=folder.max_context,
         defaults=defaults,
+        parents=request.parents,
     )

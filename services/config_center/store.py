@@ -131,10 +131,11 @@ class Store:
         document: Document[M],
         value: M,
         author: Author = UNNAMED,
+        unchanged: Sequence[Unchanged] = (),
     ) -> int:
         """Writes ``value`` where nothing is stored; raises AlreadyExists or LimitExceeded."""
         try:
-            return await self.replace(key, document, value, ABSENT, author)
+            return await self.commit([write(key, document, value, ABSENT)], author, unchanged)
         except RevisionConflict:
             raise AlreadyExists(f"{key} is recorded already and cannot be changed") from None
 

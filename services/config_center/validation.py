@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from braid.config.v1 import config_pb2
 from braid.routing.v1 import routing_pb2
 from services.chassis.documents import MAX_WEIGHT
 from services.chassis.errors import InvalidRequest
@@ -11,6 +12,8 @@ from services.chassis.ids import FORM, is_id, is_version
 from services.chassis.violations import Violations
 from services.router.policy_compiler import PolicyError, compile_policy
 from services.router.policy_review import review_policy
+
+MAX_PARENTS = 16
 
 
 def check_ids(**ids: str) -> None:
@@ -26,6 +29,16 @@ def check_version(model: str, version: str) -> None:
     check_ids(model=model, version=version)
     if not is_version(version):
         raise InvalidRequest.field("version", f"{version!r} would not stay the same version")
+
+
+def check_parents(parents: Sequence[config_pb2.ModelParent]) -> None:
+    """Raises InvalidRequest naming each parent that could not be recorded."""
+    faults = Violations()
+    faults.integer("parents", len(parents), 0, MAX_PARENTS)
+    for index, parent in enumerate(parents):
+        for field in ("model", "version", "relation"):
+            faults.require(is_id(getattr(parent, field)), f"parents[{index}].{field}", FORM)
+    faults.raise_if_any()
 
 
 def check_policy(policy: routing_pb2.Policy) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ COMMANDS = (
     "callers",
     "changes",
     "rollout",
+    "rollback",
     "bench",
     "eval",
 )
@@ -59,6 +60,7 @@ def test_every_command_has_help(command: str) -> None:
         ["traffic", "set", "m", "v1=-1"],
         ["traffic", "set", "m", "v1=1", "v1=2"],
         ["rollout", "start", "m", "v1", "--steps", "0,100"],
+        ["models", "register", "m", "v1", "f", "--parent", "base"],
         ["up", "--nodes", "gpu=1"],
         ["up", "--nodes", "ar=-1"],
         ["up", "--nodes", "ar"],

@@ -25,13 +25,30 @@ CARD = {
 }
 
 
+class Nodes:
+    """Nodes that pass their smoke tests, or fail as they are told."""
+
+    def __init__(self) -> None:
+        self.fault = ""
+
+    async def probe(self, model: str, version: str) -> str:
+        """What was told."""
+        return self.fault
+
+
+@pytest.fixture
+def prober() -> Nodes:
+    """Nodes that are well."""
+    return Nodes()
+
+
 @pytest.fixture
 async def config_center(
-    registry: Registry,
+    registry: Registry, prober: Nodes
 ) -> AsyncIterator[config_pb2_grpc.ConfigServiceStub]:
     """A client of a running ConfigService."""
     add = config_pb2_grpc.add_ConfigServiceServicer_to_server
-    servicer = ConfigServicer(Store(registry), History(registry), lambda _context: "")
+    servicer = ConfigServicer(Store(registry), History(registry), lambda _context: "", prober)
     entry = ServiceEntry(SERVICE, add, servicer, LASTING)
     server = RpcServer("127.0.0.1:0", [entry])
     port = await server.start(serving=True)

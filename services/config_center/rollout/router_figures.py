@@ -51,7 +51,9 @@ class RouterFigures:
         request = routing_pb2.GetTrafficRequest(model=rollout.model, window=window)
         answers = await asyncio.gather(*(self._traffic(it, request) for it in routers))
         seen = [version for answer in answers for version in answer]
-        smoke = await self._smoke(rollout, routers) if rollout.state == SMOKE else None
+        smoke = None
+        if rollout.state == SMOKE:
+            smoke = await self._smoke(rollout.model, rollout.candidate, rollout.plan.smoke, routers)
         return Figures(
             sample(it for it in seen if it.version == rollout.candidate),
             sample(it for it in seen if it.version == rollout.stable),
@@ -80,21 +82,31 @@ class RouterFigures:
         except grpc.aio.AioRpcError:
             return ()
 
-    async def _smoke(self, rollout: config_pb2.Rollout, routers: Sequence[str]) -> str | None:
-        nodes = await self._nodes(rollout)
+    async def probe(self, model: str, version: str) -> str:
+        """Why the version would not serve: asks each of its nodes by a short prompt."""
+        fault = await self._smoke(model, version, (), await self._routers())
+        return "no router answers" if fault is None else fault
+
+    async def _smoke(
+        self,
+        model: str,
+        version: str,
+        tests: Sequence[config_pb2.SmokeRequest],
+        routers: Sequence[str],
+    ) -> str | None:
+        nodes = await self._nodes(model, version)
         if not nodes:
-            return f"no node serves {rollout.candidate}"
+            return f"no node serves {version}"
         if not routers:
             return None
-        asked = rollout.plan.smoke or (config_pb2.SmokeRequest(),)
         async with self._dial(routers[0]) as channel:
             for node in nodes:
-                for test in asked:
+                for test in tests or (config_pb2.SmokeRequest(),):
                     if fault := await _ask(self._stub(channel), node, test):
                         return f"{node}: {fault}"
         return ""
 
-    async def _nodes(self, rollout: config_pb2.Rollout) -> list[str]:
+    async def _nodes(self, model: str, version: str) -> list[str]:
         listing = await self._registry.list(keys.NODES)
         found = []
         for key, entry in sorted(listing.entries.items()):
@@ -102,7 +114,7 @@ class RouterFigures:
                 record = documents.parse(key, entry.value, worker_pb2.Node)
             except ValueError:
                 continue
-            if (record.model, record.version) == (rollout.model, rollout.candidate):
+            if (record.model, record.version) == (model, version):
                 found.append(record.node_id)
         return found
 

@@ -39,7 +39,7 @@ ROLLOUT_STATE_DONE: RolloutState
 ROLLOUT_STATE_ABORTED: RolloutState
 
 class ModelVersion(_message.Message):
-    __slots__ = ("model", "version", "uri", "files", "family", "paradigm", "parameters_total", "parameters_active", "max_context", "defaults")
+    __slots__ = ("model", "version", "uri", "files", "family", "paradigm", "parameters_total", "parameters_active", "max_context", "defaults", "parents")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     URI_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class ModelVersion(_message.Message):
     PARAMETERS_ACTIVE_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_FIELD_NUMBER: _ClassVar[int]
     DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     model: str
     version: str
     uri: str
@@ -60,7 +61,18 @@ class ModelVersion(_message.Message):
     parameters_active: int
     max_context: int
     defaults: _struct_pb2.Struct
-    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ..., family: _Optional[str] = ..., paradigm: _Optional[_Union[_inference_pb2.Paradigm, str]] = ..., parameters_total: _Optional[int] = ..., parameters_active: _Optional[int] = ..., max_context: _Optional[int] = ..., defaults: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ...) -> None: ...
+    parents: _containers.RepeatedCompositeFieldContainer[ModelParent]
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ..., family: _Optional[str] = ..., paradigm: _Optional[_Union[_inference_pb2.Paradigm, str]] = ..., parameters_total: _Optional[int] = ..., parameters_active: _Optional[int] = ..., max_context: _Optional[int] = ..., defaults: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parents: _Optional[_Iterable[_Union[ModelParent, _Mapping]]] = ...) -> None: ...
+
+class ModelParent(_message.Message):
+    __slots__ = ("model", "version", "relation")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    RELATION_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    version: str
+    relation: str
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., relation: _Optional[str] = ...) -> None: ...
 
 class ModelFile(_message.Message):
     __slots__ = ("path", "size_bytes", "sha256")
@@ -246,18 +258,20 @@ class VersionSample(_message.Message):
     def __init__(self, count: _Optional[int] = ..., errors: _Optional[int] = ..., judged: _Optional[int] = ..., invalid: _Optional[int] = ..., p95_seconds: _Optional[float] = ...) -> None: ...
 
 class Change(_message.Message):
-    __slots__ = ("revision", "time", "who", "reason", "keys")
+    __slots__ = ("revision", "time", "who", "reason", "keys", "rolled_back")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
     WHO_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    ROLLED_BACK_FIELD_NUMBER: _ClassVar[int]
     revision: int
     time: _timestamp_pb2.Timestamp
     who: str
     reason: str
     keys: _containers.RepeatedCompositeFieldContainer[KeyChange]
-    def __init__(self, revision: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., reason: _Optional[str] = ..., keys: _Optional[_Iterable[_Union[KeyChange, _Mapping]]] = ...) -> None: ...
+    rolled_back: str
+    def __init__(self, revision: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., who: _Optional[str] = ..., reason: _Optional[str] = ..., keys: _Optional[_Iterable[_Union[KeyChange, _Mapping]]] = ..., rolled_back: _Optional[str] = ...) -> None: ...
 
 class KeyChange(_message.Message):
     __slots__ = ("key", "before", "after", "rejected")
@@ -272,18 +286,20 @@ class KeyChange(_message.Message):
     def __init__(self, key: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ..., rejected: _Optional[str] = ...) -> None: ...
 
 class RegisterModelRequest(_message.Message):
-    __slots__ = ("model", "version", "uri", "expected_files", "reason")
+    __slots__ = ("model", "version", "uri", "expected_files", "reason", "parents")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     URI_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FILES_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    PARENTS_FIELD_NUMBER: _ClassVar[int]
     model: str
     version: str
     uri: str
     expected_files: _containers.RepeatedCompositeFieldContainer[ModelFile]
     reason: str
-    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., expected_files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ..., reason: _Optional[str] = ...) -> None: ...
+    parents: _containers.RepeatedCompositeFieldContainer[ModelParent]
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., uri: _Optional[str] = ..., expected_files: _Optional[_Iterable[_Union[ModelFile, _Mapping]]] = ..., reason: _Optional[str] = ..., parents: _Optional[_Iterable[_Union[ModelParent, _Mapping]]] = ...) -> None: ...
 
 class RegisterModelResponse(_message.Message):
     __slots__ = ("model_version", "revision")
@@ -649,3 +665,55 @@ class AbortRolloutResponse(_message.Message):
     rollout: Rollout
     revision: int
     def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class RetireModelRequest(_message.Message):
+    __slots__ = ("model", "version", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    version: str
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RetireModelResponse(_message.Message):
+    __slots__ = ("revision",)
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    def __init__(self, revision: _Optional[int] = ...) -> None: ...
+
+class RollbackRequest(_message.Message):
+    __slots__ = ("model", "version", "dry_run", "expected_revision", "reason")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_REVISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    version: str
+    dry_run: bool
+    expected_revision: int
+    reason: str
+    def __init__(self, model: _Optional[str] = ..., version: _Optional[str] = ..., dry_run: _Optional[bool] = ..., expected_revision: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class RollbackResponse(_message.Message):
+    __slots__ = ("from_version", "to_version", "differences", "revision")
+    FROM_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TO_VERSION_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    from_version: str
+    to_version: str
+    differences: _containers.RepeatedCompositeFieldContainer[Difference]
+    revision: int
+    def __init__(self, from_version: _Optional[str] = ..., to_version: _Optional[str] = ..., differences: _Optional[_Iterable[_Union[Difference, _Mapping]]] = ..., revision: _Optional[int] = ...) -> None: ...
+
+class Difference(_message.Message):
+    __slots__ = ("path", "before", "after")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    before: str
+    after: str
+    def __init__(self, path: _Optional[str] = ..., before: _Optional[str] = ..., after: _Optional[str] = ...) -> None: ...

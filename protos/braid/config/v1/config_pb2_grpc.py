@@ -55,6 +55,11 @@ class ConfigServiceStub:
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.GetModelRequest.SerializeToString,
                 response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.GetModelResponse.FromString,
                 _registered_method=True)
+        self.RetireModel = channel.unary_unary(
+                '/braid.config.v1.ConfigService/RetireModel',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.RetireModelRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.RetireModelResponse.FromString,
+                _registered_method=True)
         self.PutPolicy = channel.unary_unary(
                 '/braid.config.v1.ConfigService/PutPolicy',
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.PutPolicyRequest.SerializeToString,
@@ -140,6 +145,11 @@ class ConfigServiceStub:
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.SerializeToString,
                 response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.FromString,
                 _registered_method=True)
+        self.Rollback = channel.unary_unary(
+                '/braid.config.v1.ConfigService/Rollback',
+                request_serializer=braid_dot_config_dot_v1_dot_config__pb2.RollbackRequest.SerializeToString,
+                response_deserializer=braid_dot_config_dot_v1_dot_config__pb2.RollbackResponse.FromString,
+                _registered_method=True)
         self.ListChanges = channel.unary_unary(
                 '/braid.config.v1.ConfigService/ListChanges',
                 request_serializer=braid_dot_config_dot_v1_dot_config__pb2.ListChangesRequest.SerializeToString,
@@ -178,6 +188,14 @@ class ConfigServiceServicer:
 
     def GetModel(self, request, context):
         """Returns one version's record.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetireModel(self, request, context):
+        """Takes a version's record away, for good: the name is never used again.
+        FAILED_PRECONDITION while traffic, a group, a rollout or a node has it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -303,6 +321,15 @@ class ConfigServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Rollback(self, request, context):
+        """Gives a model's traffic back to the version that last served well, once its
+        record, its files and a node of it have been found good; else
+        FAILED_PRECONDITION with the reason.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListChanges(self, request, context):
         """Lists what changed, edits by hand included.
         """
@@ -335,6 +362,11 @@ def add_ConfigServiceServicer_to_server(servicer, server):
                     servicer.GetModel,
                     request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.GetModelRequest.FromString,
                     response_serializer=braid_dot_config_dot_v1_dot_config__pb2.GetModelResponse.SerializeToString,
+            ),
+            'RetireModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetireModel,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.RetireModelRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.RetireModelResponse.SerializeToString,
             ),
             'PutPolicy': grpc.unary_unary_rpc_method_handler(
                     servicer.PutPolicy,
@@ -420,6 +452,11 @@ def add_ConfigServiceServicer_to_server(servicer, server):
                     servicer.AbortRollout,
                     request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.FromString,
                     response_serializer=braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.SerializeToString,
+            ),
+            'Rollback': grpc.unary_unary_rpc_method_handler(
+                    servicer.Rollback,
+                    request_deserializer=braid_dot_config_dot_v1_dot_config__pb2.RollbackRequest.FromString,
+                    response_serializer=braid_dot_config_dot_v1_dot_config__pb2.RollbackResponse.SerializeToString,
             ),
             'ListChanges': grpc.unary_unary_rpc_method_handler(
                     servicer.ListChanges,
@@ -519,6 +556,33 @@ class ConfigService:
             '/braid.config.v1.ConfigService/GetModel',
             braid_dot_config_dot_v1_dot_config__pb2.GetModelRequest.SerializeToString,
             braid_dot_config_dot_v1_dot_config__pb2.GetModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetireModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/RetireModel',
+            braid_dot_config_dot_v1_dot_config__pb2.RetireModelRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.RetireModelResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -978,6 +1042,33 @@ class ConfigService:
             '/braid.config.v1.ConfigService/AbortRollout',
             braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutRequest.SerializeToString,
             braid_dot_config_dot_v1_dot_config__pb2.AbortRolloutResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Rollback(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/braid.config.v1.ConfigService/Rollback',
+            braid_dot_config_dot_v1_dot_config__pb2.RollbackRequest.SerializeToString,
+            braid_dot_config_dot_v1_dot_config__pb2.RollbackResponse.FromString,
             options,
             channel_credentials,
             insecure,
