@@ -117,7 +117,7 @@ def _fate(node: TableNode, decision: Decision | None) -> str:
         return "nothing was chosen"
     chosen = decision.node
     if node is chosen:
-        return "chosen"
+        return "chosen, and full: the call would wait" if node.load.saturated else "chosen"
     if node.record.group != chosen.record.group:
         return f"group {chosen.record.group} was chosen"
     if node.record.version != chosen.record.version:

@@ -10,7 +10,7 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from services.router.admission import Admission
-from services.router.dispatch import Dispatcher, Ways
+from services.router.dispatch import Dispatcher
 from services.router.door import Door
 from services.router.ejection import Ejections, Standings
 from services.router.group_metrics import GroupMetrics
@@ -20,6 +20,7 @@ from services.router.mirroring import Mirroring
 from services.router.passage import Journal, TableSource
 from services.router.proxy import InferenceProxy
 from services.router.retry_budget import RetryBudget
+from services.router.sender import Sender, Ways
 from services.router.traffic_figures import TrafficFigures
 
 
@@ -64,7 +65,7 @@ class Inference:
             metrics=counts,
             rng=rng,
         )
-        dispatcher = Dispatcher(ways, bounds.default_deadline_s)
+        dispatcher = Dispatcher(ways, Sender(ways, bounds.default_deadline_s))
         self.proxy = InferenceProxy(dispatcher, Journal(counts, tables, self.traffic), door)
 
     def review(self) -> None:

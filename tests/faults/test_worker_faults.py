@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,8 +16,9 @@ from services.chassis.registry import Registry
 from services.cli.etcd_process import EtcdProcess
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
-from tests.router.calls import LOST, SLOW, TASK, drained, failure, outcome, outcomes, summary
+from tests.router.calls import LOST, SLOW, TASK, drained, failure, outcomes, summary
 from tests.router.processes import Router, joined, running_router, worker_process
+from tests.router.traffic import Traffic
 
 SAFE = pb.GenerateRequest(task=TASK, prompt="slow 2", retry_safe=True)
 
@@ -38,30 +38,6 @@ async def steady(router: Router, registry: Registry) -> AsyncIterator[FakeWorker
     await joined(router, registry, worker)
     yield worker
     await worker.stop()
-
-
-class Traffic:
-    """Callers that go on until they are told to stop, and what became of their calls."""
-
-    def __init__(self, router: Router, request: pb.GenerateRequest, callers: int = 8) -> None:
-        self.outcomes: Counter[str] = Counter()
-        self._router = router
-        self._request = request
-        self._going = True
-        self._callers = [asyncio.create_task(self._call()) for _ in range(callers)]
-
-    async def _call(self) -> None:
-        while self._going:
-            self.outcomes[await outcome(self._router, self._request)] += 1
-
-    async def reached(self, name: str, calls: int) -> None:
-        """Waits until so many calls ended so."""
-        await eventually(lambda: self.outcomes[name] >= calls, 20)
-
-    async def end(self) -> None:
-        """Lets the last calls end."""
-        self._going = False
-        await asyncio.gather(*self._callers)
 
 
 async def test_killed_worker_costs_safe_calls_nothing(

@@ -77,6 +77,12 @@ def test_version_shares_are_chances() -> None:
     assert dict(explain(code(), known, Random(0)).version_shares) == {"v1": 0.95, "v2": 0.05}
 
 
+def test_full_node_says_that_the_call_would_wait() -> None:
+    """Where the node chosen has no room, that is part of its reason."""
+    explained = explain(code(), table(node("w1", slots=1, running=2)), Random(0))
+    assert [c.reason for c in explained.candidates] == ["chosen, and full: the call would wait"]
+
+
 def test_failure_says_why() -> None:
     """Where no node can serve, the failure and each node's reason are shown."""
     explained = explain(code(), table(node("w1", reason="draining")), Random(0))
