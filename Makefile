@@ -45,13 +45,14 @@ eval-demo: $(READY)   ## print the demo pair's quality on the golden sets
 bench: $(READY)       ## print every benchmark's ratios
 	$(BIN)/python -m tests.benchmarks
 
-# torch comes first and pinned: a later resolver would take a build for GPUs. torchao
-# lies apart: beside the others it would be imported, for over a second, by every worker.
+# torch comes first and pinned: a later resolver would take a build for GPUs. torchao and
+# accelerate lie apart: beside the others every worker's start would import them.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[worker,s3,up,dev]'
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps --target $(VENV)/int8 torchao
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps --target $(VENV)/tensor-parallel accelerate
 	@touch $@
 
 clean:                ## remove what the other targets made

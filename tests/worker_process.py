@@ -34,7 +34,11 @@ def put_record(etcd: EtcdProcess, record: ModelVersion) -> None:
 
 
 class WorkerProcess:
-    """One worker; ``environment`` are BRAID_ variables without their prefix."""
+    """One worker; ``environment`` are BRAID_ variables without their prefix.
+
+    ``launcher`` stands between Python and the worker's module, ``extra`` is a folder
+    of packages that the other processes do without.
+    """
 
     def __init__(
         self,
@@ -42,6 +46,8 @@ class WorkerProcess:
         etcd_endpoint: str,
         folder: Path,
         *arguments: str,
+        launcher: tuple[str, ...] = (),
+        extra: Path | None = None,
         **environment: object,
     ) -> None:
         self._ports = free_port(), free_port(), free_port()
@@ -63,8 +69,8 @@ class WorkerProcess:
         }
         with self.log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", MODULES[kind], *arguments],
-                env=_environment() | variables,
+                [sys.executable, *launcher, "-m", MODULES[kind], *arguments],
+                env=_environment(extra) | variables,
                 cwd=ROOT,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -144,7 +150,7 @@ class Started:
         self.folder = folder
         self._workers: list[WorkerProcess] = []
 
-    def start(self, kind: str = "diffusion", **environment: object) -> WorkerProcess:
+    def start(self, kind: str = "diffusion", **environment: Any) -> WorkerProcess:
         """A worker that starts now."""
         worker = WorkerProcess(kind, self.etcd.endpoint, self.folder, **environment)
         self._workers.append(worker)
@@ -169,12 +175,13 @@ class Started:
             worker.kill()
 
 
-def _environment() -> dict[str, str]:
+def _environment(extra: Path | None) -> dict[str, str]:
     """This process's, without proxies and other settings of a mesh."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("BRAID_") and not name.lower().endswith("_proxy")
     }
-    path = os.pathsep.join([str(ROOT), str(ROOT / "protos")])
+    folders = (ROOT, ROOT / "protos", *filter(None, (extra,)))
+    path = os.pathsep.join(map(str, folders))
     return kept | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}

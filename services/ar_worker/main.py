@@ -27,9 +27,9 @@ class ArWorkerSettings(WorkerSettings):
 async def serve(settings: ArWorkerSettings, stop: Stop) -> None:
     """Runs one worker until ``stop``."""
     from services.ar_worker.kind import KIND
-    from services.generation.worker import run_worker
+    from services.generation.shared_worker import run_process
 
-    await run_worker(settings, stop, KIND)
+    await run_process(settings, stop, KIND)
 
 
 async def check(settings: ArWorkerSettings, sources: Mapping[str, str], stop: Stop) -> None:

@@ -27,9 +27,9 @@ class DiffusionWorkerSettings(WorkerSettings):
 async def serve(settings: DiffusionWorkerSettings, stop: Stop) -> None:
     """Runs one worker until ``stop``."""
     from services.diffusion_worker.kind import KIND
-    from services.generation.worker import run_worker
+    from services.generation.shared_worker import run_process
 
-    await run_worker(settings, stop, KIND)
+    await run_process(settings, stop, KIND)
 
 
 async def check(settings: DiffusionWorkerSettings, sources: Mapping[str, str], stop: Stop) -> None:

@@ -34,6 +34,8 @@ async def check_worker(
     Prints what it finds as it goes. Raises what a start would raise, and
     RegistryUnavailable where a start would wait for etcd.
     """
+    if settings.tensor_parallel > 1:
+        raise StartFailure("--check is for a worker of one process")
     memory = DeviceMemory(settings.device, settings.memory_limit_bytes, settings.memory_fraction)
     _print("settings", _settings(settings, sources))
     _print("versions", _versions())

@@ -70,10 +70,11 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, card, codec, config, tensors)
 
 
-def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedModel:
+def load_model(checkpoint: Checkpoint, device: str, dtype: str, ways: int = 1) -> PreTrainedModel:
     """The model with its weights, in eval mode. Blocks while it reads.
 
-    ``dtype`` is a type of torch, ``auto`` for the stored one, or ``int8``.
+    ``dtype`` is a type of torch, ``auto`` for the stored one, or ``int8``; of more than one
+    ``ways`` it is this process's part.
 
     Names and shapes are compared before anything is allocated. Raises
     CheckpointError with the first differences.
@@ -86,6 +87,7 @@ def load_model(checkpoint: Checkpoint, device: str, dtype: str) -> PreTrainedMod
         config=checkpoint.config,
         dtype="auto" if dtype == INT8 else dtype,
         quantization_config=int8_config(checkpoint.card) if dtype == INT8 else None,
+        tp_plan="auto" if ways > 1 else None,
         use_safetensors=True,
         local_files_only=True,
         trust_remote_code=False,

@@ -35,6 +35,7 @@ from services.generation.reception import ServedModel, TrackedEngine
 from services.generation.sequence import Family
 from services.generation.settings import WorkerSettings
 from services.generation.stored_tensors import stored_tensors
+from services.generation.tensor_parallel import LeadModel, check_divides
 from services.generation.types import Paradigm, ServedBy, VersionName
 from services.generation.version_files import VersionFiles
 from services.generation.warmup import WarmUp, self_test, warm_up
@@ -101,16 +102,34 @@ class Loader:
         self._metrics = metrics
         self._memory = memory
         self._files = VersionFiles(settings, metrics)
+        self._lead: LeadModel | None = None
 
     async def load(self, name: VersionName, stations: Stations) -> LoadedModel:
         """Tells ``stations`` how far it is.
 
         Raises StartFailure with what an operator can mend; nothing stays half loaded.
         """
+        if self._lead is not None:
+            raise StartFailure("a tensor-parallel worker serves the version it started with")
         try:
             return await self._load(name, stations)
         except CheckpointError as error:
             raise StartFailure(str(error)) from error
+
+    async def load_part(self, name: VersionName, stations: Stations) -> Model:
+        """What another process of a tensor-parallel worker has of the model. Raises as load."""
+        try:
+            record = await self._record(name, stations)
+            folder = await self._files.bring(record, stations)
+            stations.advance(State.LOADING)
+            return (await asyncio.to_thread(self._read_weights, folder))[2]
+        except CheckpointError as error:
+            raise StartFailure(str(error)) from error
+
+    def close(self) -> None:
+        """Lets the other processes of a tensor-parallel worker end."""
+        if self._lead is not None:
+            self._lead.leave()
 
     async def _load(self, name: VersionName, stations: Stations) -> LoadedModel:
         record = await self._record(name, stations)
@@ -153,6 +172,8 @@ class Loader:
     ) -> tuple[LoadedModel, MemoryPlan]:
         checkpoint, plan, model, family = await asyncio.to_thread(self._read_weights, folder)
         settings, card = self._settings, checkpoint.card
+        if settings.tensor_parallel > 1:
+            model = self._lead = LeadModel(model)
         limits = settings.limits(card.max_context)
         engine = Engine(model, family, checkpoint.vocabulary, limits.for_engine())
         calls = TrackedEngine(engine)
@@ -180,7 +201,7 @@ class Loader:
                 f"{folder}: is {checkpoint.card.family}, not for a {self._kind.name}"
             )
         plan = self._plan(checkpoint)
-        module = load_model(checkpoint, settings.device, settings.dtype)
+        module = load_model(checkpoint, settings.device, settings.dtype, settings.tensor_parallel)
         model = model_of(
             checkpoint.card,
             module,
@@ -192,9 +213,10 @@ class Loader:
 
     def _plan(self, checkpoint: Checkpoint) -> MemoryPlan:
         """What it will take. Raises DoesNotFit before any of it is taken."""
-        settings = self._settings
+        settings, tensors = self._settings, stored_tensors(checkpoint.folder)
+        check_divides(checkpoint, settings.dtype, settings.tensor_parallel)
         plan = MemoryPlan(
-            size_of(checkpoint, stored_tensors(checkpoint.folder), settings.dtype),
+            size_of(checkpoint, tensors, settings.dtype, settings.tensor_parallel),
             slots=settings.slots,
             max_context=settings.limits(checkpoint.card.max_context).max_context,
             prefix_bytes=settings.prefix_cache_bytes,

@@ -12,7 +12,7 @@ from transformers import PreTrainedConfig
 from services.generation.card import ModelCard
 from services.generation.checkpoint import Checkpoint
 from services.generation.published import renamed
-from services.generation.quantized import INT8, int8_bytes
+from services.generation.quantized import INT8, int8_bytes, is_linear
 from services.generation.slots import CacheShape
 from services.generation.stored_tensors import StoredTensor
 
@@ -51,18 +51,26 @@ class ModelSize:
         return self.item_bytes * (8 * self.hidden + 3 * self.inner)
 
 
-def size_of(checkpoint: Checkpoint, tensors: Mapping[str, StoredTensor], dtype: str) -> ModelSize:
-    """The size of a checkpoint that is loaded as ``dtype`` (auto: as stored)."""
+def size_of(
+    checkpoint: Checkpoint, tensors: Mapping[str, StoredTensor], dtype: str, ways: int = 1
+) -> ModelSize:
+    """The size of a checkpoint that is loaded as ``dtype`` (auto: as stored).
+
+    Of several ``ways`` the bytes are one process's, at most.
+    """
     config, card = checkpoint.config.get_text_config(), checkpoint.card
     kind = memory_dtype(checkpoint.config, tensors, dtype)
     total = sum(tensor.count for tensor in tensors.values())
     names = {renamed(name, checkpoint.tensors): tensor for name, tensor in tensors.items()}
-    weights = [_bytes(name, tensor, kind, dtype == INT8) for name, tensor in names.items()]
+    weights = [
+        _bytes(name, tensor, kind, dtype == INT8) // (ways if is_linear(name, tensor) else 1)
+        for name, tensor in names.items()
+    ]
     return ModelSize(
         parameters_total=total,
         parameters_active=total - _idle(config, tensors),
         weights_bytes=sum(weights),
-        cache=None if card.self_driven else _cache(config, kind),
+        cache=None if card.self_driven else _cache(config, kind, ways),
         item_bytes=kind.itemsize,
         hidden=config.hidden_size,
         inner=_inner(config),
@@ -111,10 +119,10 @@ def _inner(config: PreTrainedConfig) -> int:
     return int(config.intermediate_size)
 
 
-def _cache(config: PreTrainedConfig, dtype: torch.dtype) -> CacheShape:
+def _cache(config: PreTrainedConfig, dtype: torch.dtype, ways: int) -> CacheShape:
     return CacheShape(
         layers=config.num_hidden_layers,
-        kv_heads=config.num_key_value_heads,
+        kv_heads=config.num_key_value_heads // ways,
         head_dim=getattr(config, "head_dim", None)
         or config.hidden_size // config.num_attention_heads,
         dtype=dtype,

@@ -33,6 +33,11 @@ def int8_config(card: ModelCard) -> Any:
 
 def int8_bytes(name: str, tensor: StoredTensor) -> int | None:
     """What a tensor takes as 8 bits with a scale a row; None where it stays as it is."""
-    if len(tensor.shape) != 2 or not tensor.is_float or _WHOLE.search(name):
+    if not is_linear(name, tensor):
         return None
     return tensor.count + tensor.shape[0] * _SCALE_BYTES
+
+
+def is_linear(name: str, tensor: StoredTensor) -> bool:
+    """Whether it is a linear layer's matrix inside the decoder."""
+    return len(tensor.shape) == 2 and tensor.is_float and not _WHOLE.search(name)

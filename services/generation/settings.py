@@ -40,6 +40,9 @@ class WorkerSettings(ProcessSettings, EtcdSettings, NodeSettings, AccessSettings
         description="type of the weights in memory; auto: as stored; int8: linear layers in 8 bits"
         " by torchao (the int8 extra), the rest as stored",
     )
+    tensor_parallel: int = Field(
+        1, ge=1, le=64, description="processes that torchrun starts for it, which share the model"
+    )
     threads: int = Field(0, ge=0, le=1024, description="CPU threads of torch; 0: torch's choice")
     slots: int = Field(8, ge=1, le=1024, description="KV slots: most calls that run at once")
     prefix_cache_bytes: int = Field(

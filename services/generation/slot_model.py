@@ -50,7 +50,7 @@ class SlotModel:
         self.max_context = max_context
         shape = cache_shape(module)
         length = slot_length(max_context)
-        sharing = module.config.num_attention_heads // shape.kv_heads
+        sharing = module.config.num_attention_heads // module.config.num_key_value_heads
         self._layout = Layout(length, sharing, shape.dtype, shape.device)
         self._cache = SlotCache(shape, slots, max_context)
         self.prefixes = PrefixCache(self._cache, prefix_bytes)
@@ -68,11 +68,11 @@ class SlotModel:
 
 
 def cache_shape(module: PreTrainedModel) -> CacheShape:
-    """What a token's keys and values take in this decoder."""
-    config = module.config
+    """What a token's keys and values take in this decoder: its part, where it has others' too."""
+    config, ways = module.config, getattr(module, "tp_size", None) or 1
     return CacheShape(
         layers=config.num_hidden_layers,
-        kv_heads=config.num_key_value_heads,
+        kv_heads=config.num_key_value_heads // ways,
         head_dim=getattr(config, "head_dim", None)
         or config.hidden_size // config.num_attention_heads,
         dtype=module.dtype,

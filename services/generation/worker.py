@@ -114,10 +114,13 @@ class Worker:
         loading = tasks.create_task(self._load(loader))
         stopping = tasks.create_task(stop.wait())
         await asyncio.wait({loading, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if loading.done():
-            await self._serve(registry, loader, loading.result(), stop)
-        else:
-            loading.cancel()
+        try:
+            if loading.done():
+                await self._serve(registry, loader, loading.result(), stop)
+            else:
+                loading.cancel()
+        finally:
+            loader.close()
         stopping.cancel()
         self._lifecycle.advance(State.STOPPED)
 
