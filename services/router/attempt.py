@@ -31,6 +31,10 @@ class Attempt:
         if self._probing:
             node.health.probed = True
 
+    def answered(self) -> None:
+        """The call was answered, and says how long calls take."""
+        self.node.load.learn(self._ticket, time.monotonic())
+
     def close(self) -> None:
         """Ends the counting; once."""
         self.link.release()

@@ -11,16 +11,18 @@ def expected_wait_s(loads: Iterable[NodeLoad], ahead: float) -> float:
     """Seconds until a call that finds every node full is given a place on one.
 
     Places come free as fast as the nodes together get through forward passes: so
-    many as wait there and in line (``ahead``), and then what one call has left.
+    many as wait there and in line (``ahead``), and then what one call has left. All of
+    it is counted at its longest and corrected by what calls of late really took.
     """
-    rate = waiting = each = 0.0
+    rate = waiting = each = used = 0.0
     nodes = 0
     for load in loads:
         nodes += 1
         rate += load.forwards_per_second
         waiting += load.waiting_forwards
         each += load.forwards_per_call
-    return (waiting + ahead + each / nodes) / rate if nodes else 0.0
+        used += load.part_used
+    return (waiting + ahead + each / nodes) / rate * used / nodes if nodes else 0.0
 
 
 def pending_forwards(loads: Iterable[NodeLoad]) -> float:

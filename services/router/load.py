@@ -14,6 +14,10 @@ SPARE = 4
 """For each so many slots one call more is sent, so that no slot stands idle in between."""
 
 
+LEARNT_AT_ONCE, MOST_USED = 0.05, 2.0
+"""Weight of one call in what is learnt of all, and the most that one can say."""
+
+
 class Ticket:
     """One call that this router has running on a node."""
 
@@ -38,6 +42,8 @@ class NodeLoad:
         self.in_flight = 0
         self.reserved = 0
         """Places given to calls that are about to start."""
+        self.part_used = 1.0
+        """Part of the time a call is expected to take that calls of late really took."""
         self._pending = 0.0
         self._seconds_per_forward = NOMINAL_STEP_S
         self._unreported: dict[Ticket, None] = {}
@@ -104,6 +110,12 @@ class NodeLoad:
         self._unreported[ticket] = None
         self._unreported_forwards += forwards
         return ticket
+
+    def learn(self, ticket: Ticket, now: float) -> None:
+        """Takes a call that was answered now: answers are mostly shorter than they may be."""
+        step_s = (self.status.step_seconds if self.status else 0.0) or NOMINAL_STEP_S
+        part = min((now - ticket.started) / (max(ticket.forwards, 1.0) * step_s), MOST_USED)
+        self.part_used += LEARNT_AT_ONCE * (part - self.part_used)
 
     def finish(self, ticket: Ticket) -> None:
         """Takes a call off again; once per ticket."""

@@ -158,6 +158,7 @@ class Sender:
     ) -> bytes | None:
         passage.answered = True
         answer = await sending.finish(passage, begun)
+        attempt.answered()
         self._ways.ejections.succeeded(attempt.node)
         return answer
 

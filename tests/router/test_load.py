@@ -76,6 +76,18 @@ def test_expected_wait(nodes: int, ahead: float, wait_s: float) -> None:
     assert expected_wait_s(loads, ahead) == pytest.approx(wait_s)
 
 
+def test_wait_is_corrected_by_what_calls_took() -> None:
+    """Answers that take half of what they may halve the wait; one odd call hardly counts."""
+    it = load(slots=4, running=4, pending_forwards=80)
+    for index in range(200):
+        ticket = it.start(10, now=float(index))
+        it.learn(ticket, now=index + 0.05)
+        it.finish(ticket)
+    assert expected_wait_s([it], 100) == pytest.approx(0.15, rel=0.05)
+    it.learn(it.start(10, now=500.0), now=9999.0)
+    assert it.part_used < 0.6
+
+
 def test_work_waiting_on_the_nodes_counts() -> None:
     """Calls that queue on the node come before those that queue here."""
     busy = load(slots=4, running=4, queued=4, pending_forwards=160)
