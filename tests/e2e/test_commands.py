@@ -59,8 +59,9 @@ def test_smoke_asks_one_node(braid: Braid) -> None:
 def test_traffic_stats_count_calls(braid: Braid) -> None:
     """The calls that were just made are counted under their version."""
     braid("generate", "-t", "math", "Start with 7, add 14. What do you get?")
-    (shown,) = braid.json("traffic", "stats", "demo-ar")["versions"]
-    assert (shown["version"], int(shown["count"]) > 0) == ("v1", True)
+    shown = braid.json("traffic", "stats", "demo-ar")["versions"]
+    counts = {version["version"]: int(version["count"]) for version in shown}
+    assert counts["v1"] > 0
     assert "demo-ar v1" in braid("traffic", "stats", "demo-ar")
 
 
