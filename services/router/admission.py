@@ -94,7 +94,8 @@ class Admission:
     def review(self) -> None:
         """Nodes may have come, gone, or become free."""
         for group in tuple(self._lines):
-            self._serve(group)
+            if not self._all_full(group):
+                self._serve(group)
 
     def _join(
         self, decision: Decision, features: Features, ends_at: float, avoid: frozenset[str]
@@ -201,6 +202,11 @@ class Admission:
             return None if decision.node.load.saturated else decision
         free = self._with_room(decision, waiting.features, waiting.avoid)
         return None if free is None else replace(decision, node=free)
+
+    def _all_full(self, group: str) -> bool:
+        """Whether there are nodes and none has room; asked often under load, so it costs little."""
+        loads = [node.load for node in self._nodes(group)]
+        return bool(loads) and all(load.saturated for load in loads)
 
     def _with_room(
         self, decision: Decision, features: Features, avoid: frozenset[str]

@@ -96,6 +96,7 @@ class Ejections:
         self._later = later
         self._clock = clock
         self._timers: dict[str, Timer] = {}
+        self._reviewed: RoutingTable | None = None
 
     def succeeded(self, node: TableNode) -> None:
         """A call was answered."""
@@ -121,6 +122,9 @@ class Ejections:
     def review(self) -> None:
         """After a change of the table: forgets nodes that left, returns those that are needed."""
         table = self._standings.table
+        if table is self._reviewed:
+            return
+        self._reviewed = table
         for key in [key for key in self._timers if key not in table.nodes]:
             self._timers.pop(key).cancel()
         groups = {table.nodes[key].record.group for key in self._timers}
