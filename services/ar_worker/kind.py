@@ -6,7 +6,7 @@ from transformers import PreTrainedModel
 
 from services.ar_worker.sequence import NextToken
 from services.generation.checkpoint import Checkpoint
-from services.generation.loading import Kind
+from services.generation.kind import Kind
 from services.generation.sequence import Family
 from services.generation.types import Paradigm
 

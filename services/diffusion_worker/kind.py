@@ -7,7 +7,7 @@ from transformers import PreTrainedModel
 from services.diffusion_worker.diffusion_gemma import DiffusionGemma
 from services.diffusion_worker.family import BlockDiffusion, MaskedDiffusion
 from services.generation.checkpoint import Checkpoint
-from services.generation.loading import Kind
+from services.generation.kind import Kind
 from services.generation.sequence import Family
 from services.generation.types import Paradigm
 

@@ -15,8 +15,9 @@ from services.chassis.metrics import new_registry
 from services.chassis.process import StartFailure, Stop
 from services.chassis.registry import Registry
 from services.generation.device_memory import DeviceMemory
+from services.generation.kind import Kind
 from services.generation.lifecycle import Lifecycle
-from services.generation.loading import Kind, LoadedModel, Loader, LoadFacts
+from services.generation.loading import LoadedModel, Loader, LoadFacts
 from services.generation.memory_plan import in_words
 from services.generation.metrics import WorkerMetrics
 from services.generation.settings import WorkerSettings

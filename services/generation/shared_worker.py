@@ -8,8 +8,9 @@ from services.chassis.metrics import new_registry
 from services.chassis.process import Stop
 from services.chassis.registry import Registry
 from services.generation.device_memory import DeviceMemory
+from services.generation.kind import Kind
 from services.generation.lifecycle import Lifecycle
-from services.generation.loading import Kind, Loader
+from services.generation.loading import Loader
 from services.generation.metrics import WorkerMetrics
 from services.generation.model import Model
 from services.generation.settings import WorkerSettings

@@ -27,8 +27,9 @@ from services.chassis.server import RpcServer, ServiceEntry
 from services.generation.departure import Departure
 from services.generation.device_memory import DeviceMemory
 from services.generation.group import FollowedGroup, version_of
+from services.generation.kind import Kind
 from services.generation.lifecycle import Lifecycle, State
-from services.generation.loading import Kind, LoadedModel, Loader, reason_of_failure
+from services.generation.loading import LoadedModel, Loader, reason_of_failure
 from services.generation.metrics import WorkerMetrics
 from services.generation.node_status import StatusBoard, StatusFeed
 from services.generation.ports import Ports

@@ -15,7 +15,7 @@ from services.chassis.process import Stop
 from services.cli.etcd_process import EtcdProcess
 from services.diffusion_worker.kind import KIND as DIFFUSION
 from services.generation.check import check_worker
-from services.generation.loading import Kind
+from services.generation.kind import Kind
 from services.generation.settings import WorkerSettings
 from tests.checkpoints import record_of
 from tests.etcd import etcdctl, new_etcd
