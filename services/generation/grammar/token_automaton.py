@@ -7,7 +7,7 @@ that fits at the start is whole in the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -189,18 +189,22 @@ def _as_encoded(
     """Marks the transitions that the tokenizer would take, and all where it would take none.
 
     A transition is judged only where the text behind it is certain, and never so that
-    no token is left for a first byte that had one: every text can still be written.
+    no token is left for a first byte that had one: every text can still be written. A first
+    token that reaches to where certainty stops is not judged: what follows may part it anew.
     """
     certain = _certain_texts(automaton)
 
     @cache
-    def chosen(token: int, following: bytes) -> bool:
+    def chosen(token: int, following: bytes, whole: bool) -> bool:
         text = _whole_characters(table.pieces[token] + following)
-        return text is None or table.encode(text)[:1] == [token]
+        if text is None:
+            return True
+        first, *others = table.encode(text)
+        return first == token or not (others or whole)
 
     kept = np.array(
         [
-            not certain[end] or chosen(token, certain[end])
+            not certain[end][0] or chosen(token, *certain[end])
             for token, end in zip(tokens.tolist(), ends.tolist(), strict=True)
         ],
         dtype=bool,
@@ -210,21 +214,24 @@ def _as_encoded(
     return kept | ~np.isin(groups, groups[kept])
 
 
-def _certain_texts(automaton: BytesAutomaton) -> list[bytes]:
-    """For each state the bytes that have to follow, as far as only one text may."""
+def _certain_texts(automaton: BytesAutomaton) -> list[tuple[bytes, bool]]:
+    """For each state the bytes that have to follow, as far as only one text may.
+
+    With it whether the answer ends there.
+    """
     alive = automaton.table != DEAD
-    single = (alive.sum(axis=1) == 1) & ~automaton.accepting
+    ways = alive.sum(axis=1)
+    single = (ways == 1) & ~automaton.accepting
     following = alive.argmax(axis=1)
 
-    def text(state: int) -> Iterator[int]:
-        for _ in range(_FORESIGHT):
-            if not single[state]:
-                return
-            byte = int(following[state])
-            yield byte
-            state = int(automaton.table[state, byte])
+    def text(state: int) -> tuple[bytes, bool]:
+        read = bytearray()
+        while single[state] and len(read) < _FORESIGHT:
+            read.append(following[state])
+            state = int(automaton.table[state, following[state]])
+        return bytes(read), not ways[state]
 
-    return [bytes(text(state)) for state in range(len(single))]
+    return [text(state) for state in range(len(single))]
 
 
 def _whole_characters(data: bytes) -> str | None:
