@@ -41,6 +41,7 @@ class Mirror:
         self._disk = DiskSnapshot(disk_path, prefix) if disk_path else None
         self._subscribers: list[Subscriber] = []
         self._ready = asyncio.Event()
+        self._moved = asyncio.Event()
         self._unsaved = asyncio.Event()
         self._warned = False
 
@@ -59,6 +60,11 @@ class Mirror:
     async def ready(self) -> None:
         """Returns once there is a state, from etcd or, if that is down, from the disk."""
         await self._ready.wait()
+
+    async def reached(self, revision: int) -> None:
+        """Returns once everything up to ``revision`` is in ``state``."""
+        while self.state.revision < revision:
+            await self._moved.wait()
 
     async def run(self) -> None:
         """Follows etcd for ever; belongs into the caller's TaskGroup."""
@@ -96,12 +102,13 @@ class Mirror:
     def _publish(self, state: MirrorState, changes: Changes) -> None:
         self.state = state
         self._ready.set()
-        if not changes and not changes.relisted:
-            return
-        if not state.from_disk:
-            self._unsaved.set()
-        for subscriber in tuple(self._subscribers):
-            self._tell(subscriber, changes)
+        if changes or changes.relisted:
+            if not state.from_disk:
+                self._unsaved.set()
+            for subscriber in tuple(self._subscribers):
+                self._tell(subscriber, changes)
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     def _tell(self, subscriber: Subscriber, changes: Changes) -> None:
         try:

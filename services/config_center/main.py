@@ -73,7 +73,7 @@ async def serve(settings: ConfigCenterSettings, stop: Stop) -> None:
         metrics = new_registry("config_center")
         guard = AdminGuard(settings, metrics)
         figures = _figures(settings, registry)
-        servicer = ConfigServicer(Store(registry), History(registry), guard.who, figures)
+        servicer = ConfigServicer(Store(registry), History(registry), guard, figures)
         hand_edits = HandEdits(registry, metrics)
         controller = RolloutController(Rollouts(Store(registry)), figures, Leadership(registry))
         add = config_pb2_grpc.add_ConfigServiceServicer_to_server

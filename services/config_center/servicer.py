@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import structlog
@@ -13,6 +13,7 @@ from braid.config.v1 import config_pb2, config_pb2_grpc
 from services.chassis import keys
 from services.chassis.errors import InvalidRequest, NotFound
 from services.chassis.group_record import check_group
+from services.chassis.security.admin_guard import AdminGuard
 from services.config_center import validation
 from services.config_center.authorship import Reasoned, author_of
 from services.config_center.callers import CallerStore
@@ -22,7 +23,7 @@ from services.config_center.history import KEPT, History
 from services.config_center.retirement import Retirement
 from services.config_center.rollback import Prober, Rollback
 from services.config_center.rollout.rollouts import Rollouts
-from services.config_center.store import ABSENT, Store
+from services.config_center.store import ABSENT, Store, Stored
 from services.config_center.version_folder import (
     VersionFolder,
     differences,
@@ -32,8 +33,8 @@ from services.router.builtin_policy import builtin_policy
 
 Context = Any
 
-Who = Callable[[Context], str]
-"""The id of a call's caller; empty where callers are not asked who they are."""
+Found = Stored[config_pb2.Rollout]
+Move = Callable[[Found, Author], Awaitable[Found]]
 
 _LISTED = 100
 """Changes listed where the caller names no number."""
@@ -44,17 +45,17 @@ log = structlog.get_logger()
 class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
     """Models, policy, traffic, groups and callers in etcd."""
 
-    def __init__(self, store: Store, history: History, who: Who, prober: Prober) -> None:
+    def __init__(self, store: Store, history: History, guard: AdminGuard, prober: Prober) -> None:
         self._store = store
         self._callers = CallerStore(store)
         self._history = history
-        self._who = who
+        self._guard = guard
         self._rollouts = Rollouts(store)
         self._retirement = Retirement(store)
         self._rollback = Rollback(store, history, prober)
 
     def _author(self, request: Reasoned, context: Context) -> Author:
-        return author_of(request, self._who(context) or ANONYMOUS)
+        return author_of(request, self._guard.who(context) or ANONYMOUS)
 
     async def RegisterModel(
         self, request: config_pb2.RegisterModelRequest, context: Context
@@ -190,7 +191,9 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self, request: config_pb2.PutCallerRequest, context: Context
     ) -> config_pb2.PutCallerResponse:
         """Creates or replaces a caller; a key it makes is in this answer alone."""
-        return await self._callers.put(request, self._author(request, context))
+        answer = await self._callers.put(request, self._author(request, context))
+        await self._guard.caught_up(answer.revision)
+        return answer
 
     async def ListCallers(
         self, request: config_pb2.ListCallersRequest, context: Context
@@ -202,7 +205,9 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self, request: config_pb2.DeleteCallerRequest, context: Context
     ) -> config_pb2.DeleteCallerResponse:
         """Removes a caller with all its keys."""
-        return await self._callers.delete(request.caller_id, self._author(request, context))
+        answer = await self._callers.delete(request.caller_id, self._author(request, context))
+        await self._guard.caught_up(answer.revision)
+        return answer
 
     async def StartRollout(
         self, request: config_pb2.StartRolloutRequest, context: Context
@@ -234,33 +239,33 @@ class ConfigServicer(config_pb2_grpc.ConfigServiceServicer):
         self, request: config_pb2.PromoteRolloutRequest, context: Context
     ) -> config_pb2.PromoteRolloutResponse:
         """One step further, whatever the evidence."""
-        found = await self._rollouts.get(request.model, _expected(request))
-        moved = await self._rollouts.promote(found, self._author(request, context))
+        moved = await self._moved(request, context, self._rollouts.promote)
         return config_pb2.PromoteRolloutResponse(rollout=moved.value, revision=moved.revision)
 
     async def PauseRollout(
         self, request: config_pb2.PauseRolloutRequest, context: Context
     ) -> config_pb2.PauseRolloutResponse:
         """Stays where it is."""
-        found = await self._rollouts.get(request.model, _expected(request))
-        moved = await self._rollouts.pause(found, self._author(request, context))
+        moved = await self._moved(request, context, self._rollouts.pause)
         return config_pb2.PauseRolloutResponse(rollout=moved.value, revision=moved.revision)
 
     async def ResumeRollout(
         self, request: config_pb2.ResumeRolloutRequest, context: Context
     ) -> config_pb2.ResumeRolloutResponse:
         """Goes on after a pause."""
-        found = await self._rollouts.get(request.model, _expected(request))
-        moved = await self._rollouts.resume(found, self._author(request, context))
+        moved = await self._moved(request, context, self._rollouts.resume)
         return config_pb2.ResumeRolloutResponse(rollout=moved.value, revision=moved.revision)
 
     async def AbortRollout(
         self, request: config_pb2.AbortRolloutRequest, context: Context
     ) -> config_pb2.AbortRolloutResponse:
         """Puts the old shares back."""
-        found = await self._rollouts.get(request.model, _expected(request))
-        moved = await self._rollouts.abort(found, self._author(request, context))
+        moved = await self._moved(request, context, self._rollouts.abort)
         return config_pb2.AbortRolloutResponse(rollout=moved.value, revision=moved.revision)
+
+    async def _moved(self, request: Any, context: Context, move: Move) -> Found:
+        found = await self._rollouts.get(request.model, _expected(request))
+        return await move(found, self._author(request, context))
 
     async def Rollback(
         self, request: config_pb2.RollbackRequest, context: Context

@@ -41,6 +41,17 @@ async def test_one_call_for_one_revision(registry: Registry) -> None:
         assert told[0].previous["/t/a"].value == b"1"
 
 
+async def test_a_revision_can_be_waited_for(registry: Registry) -> None:
+    """Once a revision is reached its keys are there and subscribers know them."""
+    told: list[str] = []
+    async with mirroring(Mirror(registry, "/t/")) as mirror:
+        mirror.subscribe(lambda _state, changes: told.extend(entry.key for entry in changes.put))
+        for name in "abc":
+            revision = await registry.put(f"/t/{name}", b"1")
+            await mirror.reached(revision)
+            assert told[-1] == f"/t/{name}"
+
+
 async def test_keeps_fresh_without_changes(registry: Registry) -> None:
     """While etcd answers, the age of the state stays about a second, whatever happens in it."""
     async with mirroring(Mirror(registry, "/quiet/")) as mirror:

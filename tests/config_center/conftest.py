@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from braid.config.v1 import config_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
+from services.chassis.security.admin_guard import AdminGuard
 from services.chassis.server import RpcServer, ServiceEntry
 from services.config_center.history import History
 from services.config_center.main import LASTING, SERVICE
 from services.config_center.servicer import ConfigServicer
+from services.config_center.settings import ConfigCenterSettings
 from services.config_center.store import Store
 
 CARD = {
@@ -48,7 +51,8 @@ async def config_center(
 ) -> AsyncIterator[config_pb2_grpc.ConfigServiceStub]:
     """A client of a running ConfigService."""
     add = config_pb2_grpc.add_ConfigServiceServicer_to_server
-    servicer = ConfigServicer(Store(registry), History(registry), lambda _context: "", prober)
+    guard = AdminGuard(ConfigCenterSettings(), CollectorRegistry())
+    servicer = ConfigServicer(Store(registry), History(registry), guard, prober)
     entry = ServiceEntry(SERVICE, add, servicer, LASTING)
     server = RpcServer("127.0.0.1:0", [entry])
     port = await server.start(serving=True)

@@ -12,7 +12,6 @@ from services.cli.app import app
 from services.cli.etcd_process import EtcdProcess
 from tests.config_center.test_config_center_process import config_center_process, ready
 from tests.etcd import free_port
-from tests.eventually import eventually
 
 OWN_KEY = "0" * 40
 
@@ -35,10 +34,6 @@ class Command:
         assert result.exit_code == 0, result.output
         return str(result.stdout.strip())
 
-    def admitted(self) -> bool:
-        """Whether the config center has read the record of its key yet."""
-        return self("list").exit_code == 0
-
 
 @pytest.fixture
 def braid_callers(etcd: EtcdProcess) -> Iterator[Command]:
@@ -52,7 +47,6 @@ def braid_callers(etcd: EtcdProcess) -> Iterator[Command]:
 def test_life_of_a_caller(braid_callers: Command) -> None:
     """Created, rotated, disabled, listed and deleted; only operators may, each by its own key."""
     braid_callers.api_key = braid_callers.key("create", "admin", "--operator")
-    asyncio.run(eventually(lambda: asyncio.to_thread(braid_callers.admitted)))
     first = braid_callers.key("create", "editor", "--task", "math", "--concurrency", "3")
     second = braid_callers.key("rotate", "editor", "--overlap", "60")
     assert first != second

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import grpc.aio
@@ -16,6 +18,8 @@ from services.chassis.security.audit import Audit
 from services.chassis.security.callers import Callers
 from services.chassis.security.operators import OperatorsOnly
 
+_PATIENCE_S = 2.0
+
 
 class AdminGuard:
     """The interceptors of the port, none where everybody is served."""
@@ -28,6 +32,7 @@ class AdminGuard:
     ) -> None:
         self.interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
         self._callers: Callers | None = None
+        self._mirror: Mirror | None = None
         if settings.restricted:
             self._callers = Callers(settings.operator_key)
             audit = Audit(metrics)
@@ -43,6 +48,15 @@ class AdminGuard:
     async def follow(self, registry: Registry) -> None:
         """Keeps up with the callers in etcd for ever, where they matter."""
         if self._callers:
-            mirror = Mirror(registry, keys.CALLERS)
-            mirror.subscribe(self._callers.apply)
-            await mirror.run()
+            self._mirror = Mirror(registry, keys.CALLERS)
+            self._mirror.subscribe(self._callers.apply)
+            await self._mirror.run()
+
+    async def caught_up(self, revision: int) -> None:
+        """Returns once callers are judged here as of ``revision``, or after _PATIENCE_S.
+
+        So whoever was given a key, or took one away, finds it so at the next call.
+        """
+        if self._mirror:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._mirror.reached(revision), _PATIENCE_S)
