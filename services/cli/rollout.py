@@ -29,6 +29,14 @@ Model = Annotated[str, typer.Argument(help="Name of the model.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="What for; shown in the changes.")]
 
 
+Move = (
+    config.PromoteRolloutRequest
+    | config.PauseRolloutRequest
+    | config.ResumeRolloutRequest
+    | config.AbortRolloutRequest
+)
+
+
 @rollout.command("start")
 def start(
     model: Model,
@@ -74,56 +82,24 @@ def status(
         screen().print(rollout_table(list(answer.rollouts)))
 
 
-@rollout.command("promote")
-def promote(
-    model: Model,
-    reason: Reason = "",
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Go to the next step, whatever the evidence."""
-    request = config.PromoteRolloutRequest(model=model, reason=reason)
-    _show_one(_call("PromoteRollout", request, config_center, state_dir), json)
+def _add_move(name: str, meaning: str, request_type: type[Move]) -> None:
+    def move(
+        model: Model,
+        reason: Reason = "",
+        json: AsJson = False,
+        config_center: ConfigCenterAddress = None,
+        state_dir: StateDir = DEFAULT_STATE_DIR,
+    ) -> None:
+        request = request_type(model=model, reason=reason)
+        _show_one(_call(f"{name.title()}Rollout", request, config_center, state_dir), json)
+
+    rollout.command(name, help=meaning)(move)
 
 
-@rollout.command("pause")
-def pause(
-    model: Model,
-    reason: Reason = "",
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Keep the shares as they are."""
-    request = config.PauseRolloutRequest(model=model, reason=reason)
-    _show_one(_call("PauseRollout", request, config_center, state_dir), json)
-
-
-@rollout.command("resume")
-def resume(
-    model: Model,
-    reason: Reason = "",
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Go on after a pause."""
-    request = config.ResumeRolloutRequest(model=model, reason=reason)
-    _show_one(_call("ResumeRollout", request, config_center, state_dir), json)
-
-
-@rollout.command("abort")
-def abort(
-    model: Model,
-    reason: Reason = "",
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Put the old shares back."""
-    request = config.AbortRolloutRequest(model=model, reason=reason)
-    _show_one(_call("AbortRollout", request, config_center, state_dir), json)
+_add_move("promote", "Go to the next step, whatever the evidence.", config.PromoteRolloutRequest)
+_add_move("pause", "Keep the shares as they are.", config.PauseRolloutRequest)
+_add_move("resume", "Go on after a pause.", config.ResumeRolloutRequest)
+_add_move("abort", "Put the old shares back.", config.AbortRolloutRequest)
 
 
 def _call(method: str, request: Message, config_center: str | None, state_dir: Any) -> Any:
