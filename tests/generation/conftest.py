@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.generation.answers import ANSWERS
 from tests.generation.serving import Serving, serving
 
 
@@ -20,4 +21,11 @@ def folder(request: pytest.FixtureRequest) -> Path:
 async def random(folder: Path) -> AsyncIterator[Serving]:
     """A worker whose model is random."""
     async with serving(folder) as worker:
+        yield worker
+
+
+@pytest.fixture
+async def scripted(folder: Path) -> AsyncIterator[Serving]:
+    """A worker whose model is sure of ANSWERS."""
+    async with serving(folder, ANSWERS) as worker:
         yield worker

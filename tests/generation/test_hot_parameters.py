@@ -24,7 +24,7 @@ from services.generation.limits import Limits
 from tests.eventually import eventually
 from tests.generation.requests import LIMITS
 from tests.generation.serving import Serving, serving
-from tests.generation.test_servicer import SlowModel
+from tests.generation.slow_model import SlowModel
 
 KEY = "/braid/groups/g"
 EACH_A_STEP = pb.Diffusion(strategy="static_quota", max_steps=8)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import threading
-import time
-from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,51 +11,28 @@ from typing import Any
 import grpc.aio
 import pytest
 import structlog
-import torch
-from google.protobuf.duration_pb2 import Duration
-from torch import Tensor
 
 from braid.config.v1.config_pb2 import Group
 from braid.inference.v1 import inference_pb2 as pb
 from services.chassis.channel import MAX_MESSAGE_BYTES
 from services.chassis.errors import Draining
 from services.chassis.status import reason_of
-from services.generation.checkpoint import load_model, read_checkpoint
-from services.generation.codec import TextCodec
 from services.generation.lifecycle import State
-from services.generation.sequence import Rows
-from services.generation.slot_model import SlotModel
 from services.generation.types import Delta
 from services.generation.watchdog import Watchdog
 from tests.checkpoints import SPECIALS
 from tests.eventually import eventually
 from tests.fakes.engine import ScriptedEngine, say
+from tests.generation.answers import ANSWERS, HERON, JSON, ODD
 from tests.generation.requests import LIMITS
-from tests.generation.serving import ScriptedModel, Serving, refusal, serving
+from tests.generation.serving import Serving, refusal, serving
+from tests.generation.slow_model import SlowModel, endless
 from tests.generation.test_lifecycle import living
 
-ODD = "떡볶이 👨‍👩‍👧 𠮷 é"
-HERON = "A lazy heron waited"
-JSON = '{"name":"Anna","age":41}'
 PERSON = pb.Constraint(
     json_schema='{"type":"object","required":["name"],'
     '"properties":{"name":{"type":"string"},"age":{"type":"integer"}}}'
 )
-ANSWERS = {
-    "say something odd": ODD,
-    "tell about herons": HERON,
-    "extract as json": JSON,
-    "keep it short": "ok",
-    "say a long thing": "word " * 40,
-    "be empty": "\n" * 60,
-}
-
-
-@pytest.fixture
-async def scripted(folder: Path) -> AsyncIterator[Serving]:
-    """A worker whose model is sure of ANSWERS."""
-    async with serving(folder, ANSWERS) as worker:
-        yield worker
 
 
 async def is_well(worker: Serving) -> bool:
@@ -300,106 +273,10 @@ async def test_other_model_is_not_found(scripted: Serving) -> None:
     assert await scripted.text(prompt="keep it short", model="tiny") == "ok"
 
 
-async def test_passed_deadline_never_starts(scripted: Serving) -> None:
-    """A call whose deadline is over does not reach the engine."""
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await scripted.stub.Generate(
-            pb.GenerateRequest(prompt="say a long thing"), timeout=0.000001
-        )
-    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert scripted.engine.snapshot().running == 0
-
-
-async def test_latency_budget_gives_what_there_is(folder: Path) -> None:
-    """When latency_budget ends the answer is what is final by then, and says so."""
-    async with serving(folder, model=SlowModel(folder, 0.03)) as worker:
-        message = pb.GenerateRequest(
-            prompt="abc", latency_budget=Duration(nanos=200_000_000), sampling=_long()
-        )
-        response = await worker.stub.Generate(message)
-        assert response.finish_reason == pb.FINISH_REASON_DEADLINE
-        assert response.best_effort
-
-
-def _long() -> pb.Sampling:
-    return pb.Sampling(max_new_tokens=64, temperature=1.0, seed=3)
-
-
-class SlowModel(SlotModel):
-    """A real decoder that takes its time, finds no end, and stands still unless ``going``."""
-
-    def __init__(self, folder: Path, pause_s: float) -> None:
-        checkpoint = read_checkpoint(folder)
-        module = load_model(checkpoint, "cpu", "float32")
-        self._eos = torch.tensor([checkpoint.vocabulary.eos_id])
-        super().__init__(module, slots=LIMITS.max_batch_size, max_context=LIMITS.max_context)
-        self._pause_s = pause_s
-        self.forwards = 0
-        self.going = threading.Event()
-        self.going.set()
-
-    def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
-        """As a decoder's, later."""
-        self.forwards += 1
-        time.sleep(self._pause_s)
-        self.going.wait(20)
-        logits = super().forward(batch)
-        with torch.inference_mode():
-            return logits.index_fill(1, self._eos, -torch.inf)
-
-
-async def test_cancelled_call_frees_the_engine(folder: Path) -> None:
-    """When the caller leaves, its sequence leaves the engine within a step."""
-    async with serving(folder, model=SlowModel(folder, 0.02)) as worker:
-        for method in (worker.stub.Generate, worker.stub.GenerateStream):
-            call = method(pb.GenerateRequest(prompt="abc", sampling=_long()))
-            await eventually(lambda: worker.engine.snapshot().running == 1)
-            call.cancel()
-            await eventually(lambda: not worker.engine.snapshot().busy)
-        await eventually(lambda: worker.reception.calls.count == 0)
-
-
-async def test_an_action_is_answered_in_its_period(diffusion_checkpoint: Path) -> None:
-    """A control period of 50 steps gives an answer; one without a single step DEADLINE_EXCEEDED."""
-    model = SlowModel(diffusion_checkpoint, 0.01)
-    async with serving(diffusion_checkpoint, model=model) as worker:
-        action = pb.GenerateRequest(task=pb.TASK_ACTION_CONTROL, prompt="abc", sampling=_long())
-        await worker.stub.Generate(action)
-        period_s = 50 * worker.engine.snapshot().step_seconds
-        response = await worker.stub.Generate(action, timeout=period_s)
-        assert response.usage.completion_tokens > 0
-        forwards = model.forwards
-        action.latency_budget.FromMilliseconds(5)
-        code, _ = await refusal(worker.stub.Generate(action))
-        assert code is grpc.StatusCode.DEADLINE_EXCEEDED
-        assert model.forwards == forwards
-
-
-async def test_grpc_deadline_is_answered_in_time(diffusion_checkpoint: Path) -> None:
-    """A diffusion call whose time runs out gets what there is, within its gRPC deadline."""
-    folder = diffusion_checkpoint
-    async with serving(folder, model=SlowModel(folder, 0.05)) as worker:
-        message = pb.GenerateRequest(prompt="abc", sampling=_long())
-        response = await worker.stub.Generate(message, timeout=1.0)
-        assert response.finish_reason == pb.FINISH_REASON_DEADLINE
-        assert response.best_effort
-        await eventually(lambda: not worker.engine.snapshot().busy, 2)
-
-
-async def test_no_time_for_a_forward_is_a_deadline_exceeded(folder: Path) -> None:
-    """A call that ends before its answer can is late on both sides, whatever the paradigm."""
-    async with serving(folder, model=SlowModel(folder, 0.5)) as worker:
-        message = pb.GenerateRequest(prompt="abc", sampling=_long())
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await worker.stub.Generate(message, timeout=0.2)
-        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        await eventually(lambda: not worker.engine.snapshot().busy, 2)
-
-
 async def test_draining_node_refuses_new_and_ends_old(folder: Path) -> None:
     """New calls to a draining node are UNAVAILABLE; running ones finish."""
     async with serving(folder, model=SlowModel(folder, 0.01)) as worker:
-        running = asyncio.ensure_future(worker.text(prompt="abc", sampling=_long()))
+        running = asyncio.ensure_future(worker.text(prompt="abc", sampling=endless()))
         await eventually(lambda: worker.engine.snapshot().running == 1)
         worker.reception.refuse(Draining("stopping"))
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -417,7 +294,7 @@ async def test_frozen_engine_is_noticed_and_forgiven(folder: Path) -> None:
     async with serving(folder, model=model) as worker:
         watchdog = Watchdog(worker.engine, worker.calls, life, worker.reception, patience_s=0.2)
         model.going.clear()
-        call = asyncio.ensure_future(worker.text(prompt="abc", sampling=_long()))
+        call = asyncio.ensure_future(worker.text(prompt="abc", sampling=endless()))
 
         def is_open() -> bool:
             watchdog.look()
@@ -485,79 +362,3 @@ async def test_without_a_queue_free_slots_still_serve(folder: Path) -> None:
     """queue_length 0 refuses only what cannot run at once."""
     async with serving(folder, ANSWERS, limits=LIMITS.under(Group(queue_length=0))) as worker:
         assert await is_well(worker)
-
-
-@pytest.mark.parametrize(
-    "source",
-    [
-        {"infill": pb.Infill(prefix="x = ", suffix=";")},
-        {"edit": pb.Edit(text="x = 7;", instruction="the number alone")},
-    ],
-    ids=["infill", "edit"],
-)
-async def test_every_input_can_be_kept_to_a_form(random: Serving, source: dict[str, Any]) -> None:
-    """What fills a gap, or stands in place of a text, has the form asked for."""
-    for number in range(4):
-        sampling = pb.Sampling(temperature=2, seed=number)
-        constraint = pb.Constraint(regex="[0-9]{2}(px|em)")
-        text = await random.text(**source, sampling=sampling, constraint=constraint)
-        assert re.fullmatch("[0-9]{2}(px|em)", text)
-
-
-async def test_spans_are_kept_to_the_form_of_the_whole(random: Serving) -> None:
-    """Whatever a random model writes into the spans, the text around them stays and all fits."""
-    text = '{"name":"?","age":0,"tags":[]}'
-    edit = pb.Edit(text=text, spans=[pb.Span(start=9, end=10), pb.Span(start=18, end=19)])
-    constraint = pb.Constraint(
-        json_schema='{"type":"object","required":["name","age"],"properties":{"name":{"type":'
-        '"string","maxLength":6},"age":{"type":"integer","minimum":10,"maximum":99},"tags":{}}}'
-    )
-    for seed in range(4):
-        sampling = pb.Sampling(temperature=2, seed=seed, max_new_tokens=40)
-        fields: dict[str, Any] = {"edit": edit, "constraint": constraint, "sampling": sampling}
-        pieces, finished = await random.pieces(**fields)
-        document = json.loads("".join(pieces))
-        assert "".join(pieces).startswith('{"name":"')
-        assert "".join(pieces).endswith(',"tags":[]}')
-        assert 10 <= document["age"] <= 99
-        assert finished.repairs == 0
-
-
-async def test_drafts_come_between_deltas(diffusion_checkpoint: Path) -> None:
-    """Asked for, they show what follows; the deltas are the same as without them."""
-    prompt = "say a long thing"
-    model = ReadAlong(read_checkpoint(diffusion_checkpoint).codec, ANSWERS)
-    async with serving(diffusion_checkpoint, model=model) as worker:
-        asked = pb.GenerateRequest(prompt=prompt, diffusion=pb.Diffusion(drafts=True))
-        sent, ahead = "", 0
-        async for message in worker.stub.GenerateStream(asked):
-            if message.HasField("draft"):
-                assert ANSWERS[prompt].startswith(sent + message.draft.text)
-                ahead += len(message.draft.text)
-                model.reading.release()
-            sent += message.delta.text
-        assert sent == ANSWERS[prompt][: LIMITS.max_new_tokens]
-        assert ahead > len(sent) / 2
-        assert message.HasField("finished")
-
-
-class ReadAlong(ScriptedModel):
-    """A scripted decoder that computes once its reader is ready for more."""
-
-    def __init__(self, codec: TextCodec, answers: Mapping[str, str]) -> None:
-        super().__init__(codec, answers)
-        self.reading = threading.Semaphore(1)
-
-    def forward(self, batch: Sequence[tuple[int, Rows]]) -> Tensor:
-        """As a scripted decoder's, later."""
-        assert self.reading.acquire(timeout=20)
-        return super().forward(batch)
-
-
-async def test_drafts_are_refused_where_there_are_none(random: Serving, folder: Path) -> None:
-    """A call for a whole answer and a model that writes from the left refuse them by name."""
-    drafts = pb.Diffusion(drafts=True)
-    bad = (grpc.StatusCode.INVALID_ARGUMENT, {"diffusion.drafts"})
-    assert await refusal(random.text(prompt="abc", diffusion=drafts)) == bad
-    if "ar" in folder.name:
-        assert await refusal(random.pieces(prompt="abc", diffusion=drafts)) == bad
