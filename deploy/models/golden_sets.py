@@ -1,7 +1,6 @@
 """The golden sets: held-out items of each task, and a second half nothing is chosen by."""
 
 import json
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,4 @@ def read_golden_set(
 ) -> list[dict[str, Any]]:
     """The items of one set."""
     path = folder / f"{kind}{'_holdout' if holdout else ''}.jsonl"
-    return [
-        json.loads(line) for line in islice(path.read_text(encoding="utf-8").splitlines(), None)
-    ]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

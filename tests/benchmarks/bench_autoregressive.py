@@ -29,6 +29,7 @@ import torch
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from transformers import PreTrainedModel
 
+from deploy.models.golden_sets import read_golden_set
 from services.ar_worker.sequence import NextToken
 from services.generation.answering import Answering
 from services.generation.checkpoint import Checkpoint, load_model, read_checkpoint
@@ -38,7 +39,7 @@ from services.generation.reception import ServedModel
 from services.generation.slot_model import SlotModel
 from services.generation.types import Finished, Job, Prompt, Request, Sampling, ServedBy
 from services.generation.warmup import warm_up
-from tests.benchmarks.bench_engine import LIMITS, STORE, golden_items
+from tests.benchmarks.bench_engine import LIMITS, STORE
 from tests.generation.serving import serving
 
 BATCH = 8
@@ -119,7 +120,7 @@ async def answer(engine: Engine, job: Job, delay: float = 0.0) -> Finished:
 async def speed(rivals: Rivals, batch: int, rounds: int) -> str:
     """Tokens per second at equal work: every answer has as many tokens."""
     ours, theirs = list[float](), list[float]()
-    items = golden_items("chain")
+    items = read_golden_set("chain")
     async with rivals.engine(endless=True) as engine:
         for turn in range(2 * rounds + 1):
             start = turn * batch % (len(items) - batch)
@@ -138,7 +139,7 @@ async def speed(rivals: Rivals, batch: int, rounds: int) -> str:
 async def arrivals(rivals: Rivals, rounds: int) -> str:
     """Requests that come at random, against generate called once for each of them."""
     ratios, luck = list[float](), random.Random(0)
-    items = golden_items("chain")[:ARRIVALS]
+    items = read_golden_set("chain")[:ARRIVALS]
     jobs = [rivals.job(item, 192) for item in items]
     async with rivals.engine(endless=False) as engine:
         for _ in range(rounds):
@@ -157,7 +158,7 @@ async def arrivals(rivals: Rivals, rounds: int) -> str:
 async def shared_head(rivals: Rivals, rounds: int) -> str:
     """Time to the first token behind a head that is new, and behind one that is known."""
     cold, warm, luck = list[float](), list[float](), random.Random(0)
-    tail = rivals.job(golden_items("chain")[0], 4)
+    tail = rivals.job(read_golden_set("chain")[0], 4)
     async with rivals.engine(endless=True) as engine:
         for _ in range(2 * rounds):
             head = tuple(luck.choices(range(300, 2000), k=HEAD))
@@ -175,7 +176,7 @@ async def first_and_tenth(rivals: Rivals) -> None:
         card, answering = rivals.checkpoint.card, Answering(engine, rivals.planner)
         node = ServedBy("bench", "ar", "demo-ar", "v1", card.paradigm)
         await warm_up(ServedModel(node, card, rivals.planner, answering, LIMITS))
-        job = rivals.job(golden_items("chain")[0], TOKENS)
+        job = rivals.job(read_golden_set("chain")[0], TOKENS)
         times += [(await answer(engine, job)).timing.total for _ in range(10)]
     print(times[0] / times[9])
 

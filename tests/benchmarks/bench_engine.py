@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import statistics
 import time
 from collections import defaultdict
@@ -25,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from deploy.models.golden_sets import read_golden_set
 from services.ar_worker.sequence import NextToken
 from services.diffusion_worker.family import BlockDiffusion
 from services.generation.answering import gathered
@@ -36,9 +36,7 @@ from services.generation.sequence import Family
 from services.generation.slot_model import SlotModel
 from services.generation.types import Constraint, Edit, Finished, Job, Prompt, Request, Usage
 
-MODELS = Path(__file__).parents[2] / "deploy" / "models"
-GOLDEN = MODELS / "golden"
-STORE = MODELS / "store"
+STORE = Path(__file__).parents[2] / "deploy" / "models" / "store"
 SETS = ("json", "schema", "edit", "chain")
 """Golden sets; schema is json with each answer kept to its schema, by AR with jump-forward."""
 LIMITS = Limits(
@@ -168,9 +166,7 @@ def table(ar: Contestant, diffusion: Contestant) -> Iterator[str]:
 
 def golden_items(name: str) -> list[dict[str, Any]]:
     """The items of a set in their order."""
-    file = "json" if name == "schema" else name
-    lines = (GOLDEN / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return read_golden_set("json" if name == "schema" else name)
 
 
 def counted(name: str, text: str) -> str:

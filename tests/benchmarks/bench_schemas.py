@@ -21,11 +21,12 @@ from pathlib import Path
 import torch
 from jsonschema import ValidationError
 
+from deploy.models.golden_sets import read_golden_set
 from services.chassis.errors import ConstraintNotMet, InvalidRequest, LimitExceeded
 from services.generation.answering import Answering, gathered
 from services.generation.plan import Plan
 from services.generation.types import Constraint, Prompt, Request, Sampling
-from tests.benchmarks.bench_engine import LIMITS, STORE, Contestant, contestant, golden_items
+from tests.benchmarks.bench_engine import LIMITS, STORE, Contestant, contestant
 from tests.generation.grammar.generated import Schema, generated, validator_of
 
 MAX_NEW_TOKENS = 96
@@ -140,7 +141,7 @@ def table(tallies: list[Tally]) -> Iterator[str]:
 
 async def run(ar_folder: Path, diffusion_folder: Path, schemas: int, dtype: str) -> None:
     """Asks both models for every schema in turns and prints the table."""
-    prompts = [item["input"]["prompt"] for item in golden_items("json")]
+    prompts = [item["input"]["prompt"] for item in read_golden_set("json")]
     tallies = [Tally("AR"), Tally("diffusion")]
     async with contestant(ar_folder, dtype) as ar, contestant(diffusion_folder, dtype) as diffusion:
         for number, (schema, _) in enumerate(generated(schemas, SEED, UNSUPPORTED)):

@@ -209,7 +209,7 @@ async def test_streams_are_told_before_the_record_goes() -> None:
         await feed.told(5)
         feed.touch()
         telling = asyncio.create_task(feed.told(5))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)
         assert not telling.done()
         watcher.sending()
         watcher.sent()

@@ -78,11 +78,7 @@ class Rollouts:
 
     async def pause(self, found: Found, author: Author) -> Found:
         """Stays where it is."""
-        _require_active(found.value)
-        reason = author.reason or "paused by hand"
-        return await self.move(
-            found, steps.in_state(found.value, PAUSED, reason, self._clock()), author
-        )
+        return await self._put_in(found, PAUSED, author, "paused by hand")
 
     async def resume(self, found: Found, author: Author) -> Found:
         """Goes on after a pause."""
@@ -93,11 +89,14 @@ class Rollouts:
 
     async def abort(self, found: Found, author: Author) -> Found:
         """Puts the old shares back."""
+        return await self._put_in(found, ABORTED, author, "aborted by hand")
+
+    async def _put_in(
+        self, found: Found, state: config_pb2.RolloutState, author: Author, reason: str
+    ) -> Found:
         _require_active(found.value)
-        reason = author.reason or "aborted by hand"
-        return await self.move(
-            found, steps.in_state(found.value, ABORTED, reason, self._clock()), author
-        )
+        moved = steps.in_state(found.value, state, author.reason or reason, self._clock())
+        return await self.move(found, moved, author)
 
     async def shares_kept(self, found: Found) -> bool:
         """Whether the shares are still those that the last transition set with itself."""
