@@ -16,7 +16,7 @@ up: $(READY)          ## start the mesh and leave it running
 	$(BIN)/braid up
 
 test: $(READY)        ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2
 
 # Certificates and scaled objects are of kinds that Kubernetes itself does not have.
 KUBERNETES = $(shell find deploy/kubernetes -name '*.yaml' ! -name kustomization.yaml \

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -18,13 +17,7 @@ import pytest
 from services.chassis.registry import Registry
 from services.chassis.settings import EtcdSettings
 from services.cli.etcd_process import EtcdProcess, etcd_binary
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.ports import free_port
 
 
 def new_etcd(

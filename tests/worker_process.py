@@ -17,8 +17,9 @@ from google.protobuf import json_format
 from braid.config.v1.config_pb2 import ModelVersion
 from services.chassis.keys import model_key
 from services.cli.etcd_process import EtcdProcess
-from tests.etcd import etcdctl, free_port
+from tests.etcd import etcdctl
 from tests.eventually import eventually
+from tests.ports import free_port
 
 MODULES = {"diffusion": "services.diffusion_worker.main", "ar": "services.ar_worker.main"}
 ROOT = Path(__file__).parent.parent

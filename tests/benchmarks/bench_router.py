@@ -29,9 +29,10 @@ from braid.worker.v1.worker_pb2 import NODE_STATE_READY, NodeStatus
 from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
 from tests.callers import known
-from tests.etcd import free_port, new_etcd, settings_for
+from tests.etcd import new_etcd, settings_for
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
+from tests.ports import free_port
 from tests.router.processes import joined, running_router
 
 ROOMY = NodeStatus(

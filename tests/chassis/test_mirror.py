@@ -11,8 +11,9 @@ from services.chassis.mirror import Mirror
 from services.chassis.mirror_state import Changes, MirrorState
 from services.chassis.registry import Registry
 from services.chassis.transaction import Put
-from tests.etcd import free_port, settings_for
+from tests.etcd import settings_for
 from tests.eventually import eventually
+from tests.ports import free_port
 from tests.registering import mirroring
 
 

@@ -14,7 +14,8 @@ from services.chassis.errors import RegistryRefused, RegistryUnavailable
 from services.chassis.registry import Registry
 from services.chassis.transaction import Delete, Put, Unchanged
 from services.cli.etcd_process import EtcdProcess
-from tests.etcd import Link, free_port, settings_for
+from tests.etcd import Link, settings_for
+from tests.ports import free_port
 
 
 async def test_put_and_get(registry: Registry) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from services.cli.etcd_process import EtcdProcess, EtcdStartError, etcd_binary
-from tests.etcd import etcdctl, free_port, new_etcd
+from tests.etcd import etcdctl, new_etcd
+from tests.ports import free_port
 
 
 def test_keeps_its_data(stopped_etcd: EtcdProcess) -> None:

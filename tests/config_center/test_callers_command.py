@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 from services.cli.app import app
 from services.cli.etcd_process import EtcdProcess
 from tests.config_center.test_config_center_process import config_center_process, ready
-from tests.etcd import free_port
+from tests.ports import free_port
 
 OWN_KEY = "0" * 40
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import aiohttp
 
-from tests.etcd import free_port
 from tests.eventually import eventually
+from tests.ports import free_port
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from services.chassis.registry import Registry
 from services.chassis.server import RpcServer, ServiceEntry
 from services.config_center.rollout.router_figures import RouterFigures
 from tests.config_center.rollouts import rollout
-from tests.etcd import free_port
+from tests.ports import free_port
 
 
 class Router(routing_pb2_grpc.RouterServiceServicer):

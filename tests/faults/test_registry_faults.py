@@ -27,8 +27,9 @@ from services.chassis.mirror_state import Changes
 from services.chassis.registry import Registry
 from services.chassis.transaction import Put
 from services.cli.etcd_process import EtcdProcess
-from tests.etcd import Link, etcdctl, free_port, new_etcd, run_etcd_tool, settings_for
+from tests.etcd import Link, etcdctl, new_etcd, run_etcd_tool, settings_for
 from tests.eventually import eventually
+from tests.ports import free_port
 from tests.registering import TTL_S, leased_entry, mirroring, registering
 
 NODES = "/braid/nodes/"

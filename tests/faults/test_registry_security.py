@@ -15,8 +15,9 @@ from services.chassis.registry import Registry
 from services.chassis.settings import EtcdSettings
 from services.cli.etcd_process import EtcdProcess
 from tests.certificates import Certificate, certificate
-from tests.etcd import etcdctl, free_port, new_etcd, settings_for
+from tests.etcd import etcdctl, new_etcd, settings_for
 from tests.eventually import eventually
+from tests.ports import free_port
 from tests.registering import TTL_S, leased_entry, mirroring, registering
 
 PREFIX = "/braid/nodes/"

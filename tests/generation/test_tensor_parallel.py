@@ -19,8 +19,9 @@ from services.generation.model_size import size_of
 from services.generation.stored_tensors import stored_tensors
 from services.generation.tensor_parallel import check_divides, join
 from tests.checkpoints import record_of
-from tests.etcd import free_port, new_etcd
+from tests.etcd import new_etcd
 from tests.eventually import eventually
+from tests.ports import free_port
 from tests.worker_process import WorkerProcess, put_record
 
 pytestmark = pytest.mark.timeout(300)

@@ -11,7 +11,7 @@ import pytest
 from braid.worker.v1 import worker_pb2, worker_pb2_grpc
 from services.chassis.channel import open_channel
 from services.chassis.security.keyed_channel import keyed
-from tests.etcd import free_port
+from tests.ports import free_port
 from tests.worker_process import WorkerProcess
 
 OPERATOR_KEY = "0" * 40

@@ -23,9 +23,9 @@ from services.chassis.channel import open_channel
 from services.chassis.registry import Registry
 from services.chassis.security.tls import Dial
 from services.cli.etcd_process import EtcdProcess
-from tests.etcd import free_port
 from tests.eventually import eventually
 from tests.fakes.worker import FakeWorker
+from tests.ports import free_port
 
 START_S = 20.0
 

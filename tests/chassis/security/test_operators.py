@@ -78,7 +78,7 @@ async def health(channel: grpc.aio.Channel) -> None:
 
 
 @pytest.mark.parametrize("rpc", [drain, channelz])
-@pytest.mark.parametrize("api_key", [OWN_KEY, OPERATOR.api_key])
+@pytest.mark.parametrize("api_key", [OWN_KEY, OPERATOR.api_key], ids=["settings", "etcd"])
 async def test_operator_may(admin: grpc.aio.Channel, rpc: Any, api_key: str) -> None:
     """An operator of etcd and the one of the settings reach everything."""
     await rpc(keyed(admin, api_key))
@@ -92,6 +92,7 @@ async def test_operator_may(admin: grpc.aio.Channel, rpc: Any, api_key: str) -> 
         (CALLER.api_key, grpc.StatusCode.PERMISSION_DENIED),
         (GONE.api_key, grpc.StatusCode.PERMISSION_DENIED),
     ],
+    ids=["stranger", "caller", "former-operator"],
 )
 async def test_others_may_not(
     admin: grpc.aio.Channel, rpc: Any, api_key: str, code: grpc.StatusCode

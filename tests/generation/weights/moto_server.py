@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.etcd import free_port
+from tests.ports import free_port
 
 START_S = 60.0
 
