@@ -20,7 +20,7 @@ _LONGEST_FIRST = ("tests/faults", "tests/e2e", "tests/generation")
 _ONE_MESH = "tests/e2e/"
 
 
-class ByFile(LoadScopeScheduling):
+class ByFile(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     """A file's tests stay together, and so do all that share the mesh of real processes."""
 
     def _split_scope(self, nodeid: str) -> str:
