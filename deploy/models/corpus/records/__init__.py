@@ -1,0 +1,1 @@
+"""What JSON is extracted from: one kind of record a file."""
