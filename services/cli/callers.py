@@ -95,26 +95,29 @@ def rotate_key(
     _put(target, request, json)
 
 
-@callers.command("disable")
-def disable_caller(
-    caller: CallerId,
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Refuse every call of a caller, at once and until it is enabled."""
-    _set_disabled(locate("config_center", config_center, state_dir), caller, True, json)
+def _switch(disabled: bool, doc: str) -> Callable[..., None]:
+    """A command that sets whether a caller is disabled."""
+
+    def switch(
+        caller: CallerId,
+        json: AsJson = False,
+        config_center: ConfigCenterAddress = None,
+        state_dir: StateDir = DEFAULT_STATE_DIR,
+    ) -> None:
+        def change(record: config.Caller) -> None:
+            record.disabled = disabled
+
+        target = locate("config_center", config_center, state_dir)
+        _put(target, _change(target, caller, change), json)
+
+    switch.__doc__ = doc
+    return switch
 
 
-@callers.command("enable")
-def enable_caller(
-    caller: CallerId,
-    json: AsJson = False,
-    config_center: ConfigCenterAddress = None,
-    state_dir: StateDir = DEFAULT_STATE_DIR,
-) -> None:
-    """Serve a disabled caller again."""
-    _set_disabled(locate("config_center", config_center, state_dir), caller, False, json)
+callers.command("disable")(
+    _switch(True, "Refuse every call of a caller, at once and until it is enabled.")
+)
+callers.command("enable")(_switch(False, "Serve a disabled caller again."))
 
 
 @callers.command("list")
@@ -149,13 +152,6 @@ def delete_caller(
         ),
     )
     print(as_json(answer) if json else f"{caller}: removed at revision {answer.revision}")
-
-
-def _set_disabled(target: Target, caller: str, disabled: bool, json: bool) -> None:
-    def change(record: config.Caller) -> None:
-        record.disabled = disabled
-
-    _put(target, _change(target, caller, change), json)
 
 
 def _change(
