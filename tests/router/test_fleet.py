@@ -27,10 +27,16 @@ OWN_CONNECTION = (*CHANNEL_OPTIONS, ("grpc.use_local_subchannel_pool", 1))
 
 
 @pytest.fixture
+def etcd(own_etcd: EtcdProcess) -> EtcdProcess:
+    """One of its own: into the shared one, the tests' shared router puts its record."""
+    return own_etcd
+
+
+@pytest.fixture
 async def fleet(
     etcd: EtcdProcess, registry: Registry, workers: list[FakeWorker], tmp_path: Path
 ) -> AsyncIterator[RouterProcess]:
-    """Two processes on one port, before one worker."""
+    """Two processes on one port, before one worker, and no other router in this etcd."""
     await register(registry, workers[0])
     environ = OWN_PORTS | {"BRAID_NODE_ID": "fleet"}
     process = RouterProcess(etcd.endpoint, tmp_path, environ, ("--processes", "2"))
