@@ -9,6 +9,7 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from services.chassis import tethered
@@ -81,9 +82,14 @@ class Child:
         self.send_signal(signal.SIGKILL)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Sends a signal, if it still runs."""
+        """Sends a signal, if it still runs.
+
+        Not through the process object, which would first collect an exit code
+        that asyncio waits for, and leave 255 in its place.
+        """
         if self.running:
-            self._started.send_signal(number)
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def last_words(self) -> str:
         """Why it ended: what it complained of in plain words, else the end of its log."""
