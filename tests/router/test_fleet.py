@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -133,8 +134,11 @@ async def test_second_fleet_is_refused(
 
 
 async def test_process_that_cannot_start_ends_the_fleet(etcd: EtcdProcess, tmp_path: Path) -> None:
-    """Where a process cannot run as it is told to, the parent says so and exits."""
+    """Where a process cannot run as it is told to, the parent says so and exits.
+
+    The other one may fail before it: its own port may be another one's here.
+    """
     environ = ENVIRON | {"BRAID_OPS_PORT": etcd.endpoint.rpartition(":")[2]}
     process = RouterProcess(etcd.endpoint, tmp_path, environ)
     assert await process.ended() != 0
-    assert "router process 0 ended" in process.log
+    assert re.search(r"router process \d ended", process.log)
